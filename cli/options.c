@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option *find_option(const struct cli_verb *verb, const char *name,
+                                            size_t length) {
+    for (const struct cli_option *o = verb->options; o->name; o++) {
+        if (strlen(o->name) == length && !strncmp(o->name, name, length))
+            return o;
+    }
+    return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_verb *verb, char letter) {
+    for (const struct cli_option *o = verb->options; o->name; o++) {
+        if (o->letter == letter)
+            return o;
+    }
+    return NULL;
+}
+
+/* "--name", "--name=value", "-n", "-nvalue"; *ret_value is what stands in the same word. */
+static const struct cli_option *match(const struct cli_verb *verb, const char *word,
+                                      const char **ret_value) {
+    const char *equals = strchr(word, '=');
+
+    *ret_value = NULL;
+    if (word[1] != '-') {
+        if (word[2])
+            *ret_value = word + 2;
+        return find_letter(verb, word[1]);
+    }
+    if (equals)
+        *ret_value = equals + 1;
+    return find_option(verb, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+}
+
+/* Takes the option at words[*at] and, if it is there, its value in the next word. */
+static enum ulp_status take_option(struct cli_args *args, int count, char **words, int *at) {
+    const char *word = words[*at], *value;
+    const struct cli_option *option = match(args->verb, word, &value);
+
+    if (!option)
+        return ulp_fail(ULP_E_USAGE, "unknown option '%s'; see 'ulpsync %s --help'", word,
+                        args->verb->name);
+    if (!option->value && value)
+        return ulp_fail(ULP_E_USAGE, "option '--%s' takes no value", option->name);
+    if (option->value && !value) {
+        if (*at + 1 >= count)
+            return ulp_fail(ULP_E_USAGE, "option '--%s' needs a value: --%s %s", option->name,
+                            option->name, option->value);
+        value = words[++*at];
+    }
+    args->values[option - args->verb->options] = value ? value : "";
+    return ULP_OK;
+}
+
+static enum ulp_status check_operands(const struct cli_args *args) {
+    const struct cli_verb *verb = args->verb;
+
+    if (option_given(args, "help"))
+        return ULP_OK;
+    if (args->operand_count < verb->operands_min)
+        return ulp_fail(ULP_E_USAGE, "something is missing: ulpsync %s %s", verb->name,
+                        verb->operands);
+    if (args->operand_count > verb->operands_max)
+        return ulp_fail(ULP_E_USAGE, "'%s' is one too many: ulpsync %s %s",
+                        args->operands[verb->operands_max], verb->name, verb->operands);
+    return ULP_OK;
+}
+
+enum ulp_status options_parse(const struct cli_verb *verb, int count, char **words,
+                              struct cli_args *ret_args) {
+    struct cli_args args = {.verb = verb};
+    bool only_operands = false;
+
+    for (int i = 0; i < count; i++) {
+        const char *word = words[i];
+
+        if (only_operands || word[0] != '-' || !word[1]) {
+            if (args.operand_count == CLI_OPERANDS_MAX)
+                return ulp_fail(ULP_E_USAGE, "more than %u operands", CLI_OPERANDS_MAX);
+            args.operands[args.operand_count++] = word;
+        } else if (!strcmp(word, "--")) {
+            only_operands = true;
+        } else {
+            enum ulp_status status = take_option(&args, count, words, &i);
+
+            if (status)
+                return status;
+        }
+    }
+    *ret_args = args;
+    return check_operands(&args);
+}
+
+const char *option_text(const struct cli_args *args, const char *name) {
+    const struct cli_option *option = find_option(args->verb, name, strlen(name));
+
+    assert(option);
+    return args->values[option - args->verb->options];
+}
+
+bool option_given(const struct cli_args *args, const char *name) {
+    return option_text(args, name) != NULL;
+}
+
+/* 0 for what is not a unit. */
+static double unit_of(const char *suffix) {
+    static const struct {
+        const char *suffix;
+        double factor;
+    } units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"B", 1e9}, {"T", 1e12}};
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (!strcmp(suffix, units[i].suffix))
+            return units[i].factor;
+    }
+    return 0;
+}
+
+/* A double holds whole numbers exactly up to 2^53, far beyond what any count here means. */
+static bool parse_count(const char *text, uint64_t *ret_value) {
+    size_t digits = strspn(text, "0123456789.");
+    char *end;
+    double number = strtod(text, &end) * unit_of(text + digits);
+
+    if (!digits || end != text + digits || !unit_of(end) || number >= 0x1p53 ||
+        number != (double)(uint64_t)number)
+        return false;
+    *ret_value = (uint64_t)number;
+    return true;
+}
+
+enum ulp_status option_count(const struct cli_args *args, const char *name, uint64_t min,
+                             uint64_t max, uint64_t *value) {
+    const char *text = option_text(args, name);
+    uint64_t number = 0;
+
+    if (!text)
+        return ULP_OK;
+    if (!parse_count(text, &number) || number < min || number > max)
+        return ulp_fail(ULP_E_USAGE,
+                        "--%s '%s': give a whole number from %llu to %llu; K, M, G and T are "
+                        "understood, as in 64M",
+                        name, text, (unsigned long long)min, (unsigned long long)max);
+    *value = number;
+    return ULP_OK;
+}
+
+enum ulp_status option_real(const struct cli_args *args, const char *name, double min, double max,
+                            double *value) {
+    const char *text = option_text(args, name);
+    char *end;
+    double number;
+
+    if (!text)
+        return ULP_OK;
+    number = strtod(text, &end);
+    if (end == text || *end || !(number >= min && number <= max))
+        return ulp_fail(ULP_E_USAGE, "--%s '%s': give a number from %g to %g", name, text, min, max);
+    *value = number;
+    return ULP_OK;
+}
+
+enum ulp_status option_choice(const struct cli_args *args, const char *name,
+                              const char *const *choices, unsigned *index) {
+    const char *text = option_text(args, name);
+    char listed[256] = "";
+
+    if (!text)
+        return ULP_OK;
+    for (unsigned i = 0; choices[i]; i++) {
+        if (!strcmp(choices[i], text)) {
+            *index = i;
+            return ULP_OK;
+        }
+        if (i)
+            strncat(listed, ", ", sizeof listed - strlen(listed) - 1);
+        strncat(listed, choices[i], sizeof listed - strlen(listed) - 1);
+    }
+    return ulp_fail(ULP_E_USAGE, "--%s '%s': choose one of %s", name, text, listed);
+}
+
+enum ulp_status option_pool(const struct cli_args *args, struct ulp_pool **ret_pool) {
+    uint64_t threads = 0; /* one per CPU */
+    enum ulp_status status = option_count(args, "threads", 1, 1024, &threads);
+
+    return status ? status : ulp_pool_new((unsigned)threads, ret_pool);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What goes to standard output: JSON for machines, safe text and readable sizes for people. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A JSON object or array being printed. Keys are NULL inside arrays. */
+struct json_out {
+    unsigned depth;
+    uint32_t has_member; /* bit d: something was printed at depth d */
+};
+
+void json_out_begin(struct json_out *out, const char *key, char bracket);
+void json_out_end(struct json_out *out, char bracket);
+void json_out_text(struct json_out *out, const char *key, const char *text);
+void json_out_u64(struct json_out *out, const char *key, uint64_t value);
+void json_out_real(struct json_out *out, const char *key, double value);
+void json_out_bool(struct json_out *out, const char *key, bool value);
+
+/* "1.50 GiB"; lives until the end of the full expression. */
+struct readable {
+    char text[32];
+};
+struct readable readable_bytes(uint64_t bytes);
+struct readable readable_count(uint64_t count);
+
+/* Prints UTF-8 from a file with control characters escaped, so that it cannot drive the terminal. */
+void print_name(const char *name);
+
+#endif

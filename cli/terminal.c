@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.h"
+
+#include "cli/output.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REDRAW_NS 100000000u
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal) {
+    (void)signal;
+    interrupted = 1;
+}
+
+/* Only async-signal-safe calls: the program was in the middle of anything. */
+static void on_lost_page(int signal) {
+    static const char message[] =
+        "ulpsync: a mapped file shrank or could not be read while it was in use; "
+        "retry when nothing writes to it\n";
+    ssize_t ignored = write(STDERR_FILENO, message, sizeof message - 1);
+
+    (void)signal;
+    (void)ignored;
+    _exit(ULP_E_FILE_CHANGED);
+}
+
+void terminal_prepare(void) {
+    struct sigaction stop = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction lost = {.sa_handler = on_lost_page};
+
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGBUS, &lost, NULL);
+}
+
+uint64_t now_ns(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int report(void *user, uint64_t done, uint64_t total) {
+    struct progress_line *line = user;
+    uint64_t now = now_ns();
+    double share = total ? (double)done / (double)total : 1;
+    double bytes = share * (double)line->total_bytes;
+
+    if (line->shown && now - line->drawn_ns >= REDRAW_NS) {
+        line->drawn_ns = now;
+        fprintf(stderr, "\r%s %3.0f %%  %s  %.2f GB/s\033[K", line->doing, 100 * share,
+                readable_bytes((uint64_t)bytes).text, bytes / (double)(now - line->started_ns));
+    }
+    return interrupted;
+}
+
+struct ulp_progress progress_begin(struct progress_line *line, const char *doing,
+                                   uint64_t total_bytes) {
+    uint64_t now = now_ns();
+
+    *line = (struct progress_line){doing, total_bytes, isatty(STDERR_FILENO), now, now};
+    return (struct ulp_progress){report, line};
+}
+
+void progress_end(struct progress_line *line) {
+    if (line->shown)
+        fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Tensors, models on disk, and the root digest of a state.
+ *
+ *     struct ulp_model *model = NULL;
+ *     struct ulp_root root;
+ *     if (ulp_model_open("model.safetensors", &model) ||
+ *         ulp_state_digest(ulp_model_tensors(model), ulp_model_count(model), NULL, NULL, NULL, &root))
+ *         fprintf(stderr, "%s\n", ulp_last_error());
+ *     ulp_model_free(model);
+ */
+#ifndef ULPSYNC_MODEL_H
+#define ULPSYNC_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ulpsync/pool.h>
+#include <ulpsync/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- tensors ----------------------------------------------------------------------------- */
+
+/*
+ * A named view of memory that somebody else owns. Fill in name, dtype, shape, rank and data, then
+ * let ulp_tensor_measure() compute the rest; tensors of an opened model are complete.
+ */
+struct ulp_tensor {
+    const char *name;      /* in checkpoint coordinates, e.g. "model.layers.0.mlp.up_proj.weight" */
+    const char *dtype;     /* as safetensors spells it: "BF16", "F8_E4M3", ... */
+    const uint64_t *shape; /* `rank` extents, row-major */
+    uint32_t rank;
+    uint32_t bits;     /* of one element; 0 only for an unknown dtype without elements */
+    uint64_t elements; /* product of the extents */
+    uint64_t bytes;
+    void *data; /* read-only unless a function says that it writes */
+};
+
+/* Bits of one element of a known dtype, 0 for an unknown one. */
+ULP_API uint32_t ulp_dtype_bits(const char *dtype);
+
+/*
+ * Fills in bits, elements and bytes of a tensor whose other fields are set. A dtype that this
+ * version does not know is accepted when `tensor->bytes` is set beforehand: its width is then
+ * bytes * 8 / elements. For a known dtype a non-zero `tensor->bytes` must be the right one.
+ */
+ULP_API enum ulp_status ulp_tensor_measure(struct ulp_tensor *tensor);
+
+/* ---- models on disk ---------------------------------------------------------------------- */
+
+/*
+ * A model: the tensors of one safetensors file or of a directory of them, mapped read-only.
+ * Everything about the headers is verified when it is opened; the weights are read when they are
+ * used. Any number of threads may use an open model. If the files are truncated while mapped,
+ * touching the lost pages raises SIGBUS, as with any mapping.
+ */
+struct ulp_model;
+
+/*
+ * `path` is a safetensors file; an index (`*.safetensors.index.json`); or a directory. In a
+ * directory `model.safetensors.index.json` decides which files count; without it
+ * `model.safetensors`; without that, all `*.safetensors` files together.
+ */
+ULP_API enum ulp_status ulp_model_open(const char *path, struct ulp_model **ret_model);
+ULP_API void ulp_model_free(struct ulp_model *model);
+
+/* Tensors in ascending byte order of their names; they live as long as the model. */
+ULP_API size_t ulp_model_count(const struct ulp_model *model);
+ULP_API const struct ulp_tensor *ulp_model_tensors(const struct ulp_model *model);
+ULP_API const struct ulp_tensor *ulp_model_find(const struct ulp_model *model, const char *name);
+ULP_API uint64_t ulp_model_bytes(const struct ulp_model *model);
+ULP_API size_t ulp_model_files(const struct ulp_model *model);
+
+/* A key and a value of the free-form text in `__metadata__`. */
+struct ulp_text_pair {
+    const char *key;
+    const char *value;
+};
+
+/* `__metadata__` of the first file that has any. */
+ULP_API size_t ulp_model_metadata(const struct ulp_model *model,
+                                  const struct ulp_text_pair **ret_pairs);
+
+/* ---- writing models ---------------------------------------------------------------------- */
+
+/*
+ * Writes one safetensors file, canonically: the same tensors and metadata give the same bytes,
+ * whatever order they come in. The file appears under its name only when committed, complete and
+ * synced to disk; a writer that is freed before leaves nothing behind.
+ */
+struct ulp_writer;
+
+/*
+ * The tensors' `data` is not looked at; names, dtypes, shapes and metadata are copied. An existing
+ * file is replaced at commit.
+ */
+ULP_API enum ulp_status ulp_writer_create(const char *path, const struct ulp_tensor *tensors,
+                                          size_t count, const struct ulp_text_pair *metadata,
+                                          size_t metadata_count, struct ulp_writer **ret_writer);
+
+/*
+ * Writes `bytes` bytes at `offset` into tensor `index` (its place in the array given at creation).
+ * Several threads may write different ranges at once. Bytes never written are zero.
+ */
+ULP_API enum ulp_status ulp_writer_put(struct ulp_writer *writer, size_t index, uint64_t offset,
+                                       const void *data, uint64_t bytes);
+ULP_API enum ulp_status ulp_writer_commit(struct ulp_writer *writer);
+ULP_API void ulp_writer_free(struct ulp_writer *writer);
+
+/*
+ * Writes tensors with their data as a model directory: `model.safetensors` when `shards` is 1,
+ * otherwise `model-00001-of-0000N.safetensors` ... and an index, written last. The directory is
+ * made if it is missing and must not hold a model yet.
+ */
+ULP_API enum ulp_status ulp_model_save(const char *directory, const struct ulp_tensor *tensors,
+                                       size_t count, const struct ulp_text_pair *metadata,
+                                       size_t metadata_count, unsigned shards,
+                                       const struct ulp_progress *progress);
+
+/* ---- the root digest --------------------------------------------------------------------- */
+
+/*
+ * One value for a whole state: names, dtypes, shapes and every bit of the contents. It does not
+ * depend on how tensors are spread over files, nor on `__metadata__`. It finds faults and wrong
+ * bases; it is not proof against a forger (see docs/format/root.md).
+ */
+#define ULP_ROOT_BYTES 32
+struct ulp_root {
+    uint8_t bytes[ULP_ROOT_BYTES];
+};
+
+/* The contents of one tensor: a keyed sum over its 8-byte words, in two lanes. */
+struct ulp_sum {
+    uint64_t lane[2];
+};
+
+/*
+ * Digests the given tensors, which may come in any order but need different names. `ret_sums`,
+ * unless NULL, receives one sum per tensor, in the order given.
+ */
+ULP_API enum ulp_status ulp_state_digest(const struct ulp_tensor *tensors, size_t count,
+                                         struct ulp_pool *pool, const struct ulp_progress *progress,
+                                         struct ulp_sum *ret_sums, struct ulp_root *ret_root);
+
+/* Lower-case hexadecimal, NUL-terminated. */
+#define ULP_ROOT_HEX_BYTES (2 * ULP_ROOT_BYTES + 1)
+ULP_API void ulp_root_hex(const struct ulp_root *root, char ret_hex[ULP_ROOT_HEX_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Files: mapped or read whole, and written so that a name only ever shows complete contents.
+ * Only plain files are opened; a FIFO or device is refused without blocking on it.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether the last part of a path may be a symlink. Users' models are often links into a cache;
+ * what a store holds never is. */
+enum file_links { FILE_FOLLOW_LINKS, FILE_REFUSE_LINKS };
+
+/* A read-only mapping. Zeroed means none. An empty file has no data. */
+struct file_map {
+    const uint8_t *data;
+    size_t bytes;
+};
+
+enum ulp_status file_map_open(const char *path, enum file_links links, struct file_map *ret_map);
+void file_map_release(struct file_map *map);
+
+/* Appends the whole file to `into`, whose maximum is the limit. */
+enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into);
+
+/*
+ * A file under construction: a temporary name in the target's directory until the commit, which
+ * syncs the file, renames it over the target and syncs the directory. Zeroed means none.
+ */
+struct file_writer {
+    int directory, file; /* descriptors + 1, so that zero means closed */
+    char *path;
+    char temporary[48];
+};
+
+/* The file starts with `bytes` zero bytes. */
+enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer);
+
+/* Safe from several threads at once. */
+enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
+                                uint64_t bytes);
+enum ulp_status file_writer_commit(struct file_writer *writer);
+
+/* Without a commit before, removes the temporary file. */
+void file_writer_release(struct file_writer *writer);
+
+/* Makes the last directory of `path`; one that exists already is fine. */
+enum ulp_status file_make_directory(const char *path);
+
+/* Writes, syncs and renames in one go. */
+enum ulp_status file_replace(const char *path, const void *data, size_t bytes);
+
+#endif

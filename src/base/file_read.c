@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include "base/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_PIECE_BYTES 65536u
+
+static enum ulp_status open_plain(const char *path, enum file_links links, int *ret_file,
+                                  uint64_t *ret_bytes) {
+    /* O_NONBLOCK: opening a FIFO nobody writes to would otherwise wait for ever. */
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == FILE_REFUSE_LINKS ? O_NOFOLLOW : 0);
+    struct stat info;
+    int file = open(path, flags);
+
+    if (file < 0)
+        return fail_errno("open", path);
+    if (fstat(file, &info)) {
+        enum ulp_status status = fail_errno("look at", path);
+
+        close(file);
+        return status;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        close(file);
+        return fail(ULP_E_FILE_KIND, "%s is not a plain file", quote(path).text);
+    }
+    *ret_file = file;
+    *ret_bytes = (uint64_t)info.st_size;
+    return ULP_OK;
+}
+
+enum ulp_status file_map_open(const char *path, enum file_links links, struct file_map *ret_map) {
+    struct file_map map = {0};
+    uint64_t bytes = 0;
+    void *place;
+    int file = -1;
+    enum ulp_status status = open_plain(path, links, &file, &bytes);
+
+    if (status)
+        return status;
+    if (bytes > SIZE_MAX / 2) {
+        status = fail(ULP_E_LIMIT, "%s is larger than this machine can map", quote(path).text);
+        goto out;
+    }
+    map.bytes = (size_t)bytes;
+    if (bytes) {
+        place = mmap(NULL, map.bytes, PROT_READ, MAP_PRIVATE, file, 0);
+        if (place == MAP_FAILED) {
+            status = fail_errno("map", path);
+            goto out;
+        }
+        map.data = place;
+    }
+    *ret_map = map;
+out:
+    close(file);
+    return status;
+}
+
+void file_map_release(struct file_map *map) {
+    if (map->data)
+        munmap((void *)(uintptr_t)map->data, map->bytes);
+    *map = (struct file_map){0};
+}
+
+enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into) {
+    uint8_t piece[READ_PIECE_BYTES];
+    uint64_t bytes = 0;
+    int file = -1;
+    enum ulp_status status = open_plain(path, links, &file, &bytes);
+
+    if (status)
+        return status;
+    if (bytes > into->max - into->used) {
+        status = fail(ULP_E_LIMIT, "%s has %llu bytes; the limit is %zu", quote(path).text,
+                      (unsigned long long)bytes, into->max - into->used);
+        goto out;
+    }
+    for (;;) {
+        ssize_t got = read(file, piece, sizeof piece);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            status = fail_errno("read", path);
+        if (got <= 0)
+            break;
+        status = buffer_append(into, piece, (size_t)got);
+        if (status)
+            break;
+    }
+out:
+    close(file);
+    return status;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Every limit on what comes from outside, in one place. Each is checked before memory is taken for
+ * what it limits. docs/limits.md shows this table to users; a test keeps the two equal.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+/* The cap of the reference implementation of safetensors: 100 decimal megabytes. */
+#define LIMIT_HEADER_BYTES 100000000u
+
+/* The largest mixture-of-experts checkpoints of 2026 hold some 150 000 tensors. */
+#define LIMIT_TENSORS 524288u
+
+/* Hugging Face names stay under 200 bytes. */
+#define LIMIT_NAME_BYTES 4096u
+#define LIMIT_DTYPE_BYTES 32u
+
+/* PyTorch's own limit. */
+#define LIMIT_RANK 64u
+
+/* Of dtypes this version does not know; the widest known one has 64. */
+#define LIMIT_ELEMENT_BITS 4096u
+
+#define LIMIT_METADATA_PAIRS 65536u
+#define LIMIT_METADATA_VALUE_BYTES (16u << 20)
+
+#define LIMIT_INDEX_BYTES LIMIT_HEADER_BYTES
+#define LIMIT_SHARDS 4096u
+#define LIMIT_FILE_NAME_BYTES 255u
+
+/* Safetensors headers nest two deep, indexes two; anything deeper is an attack on the stack. */
+#define LIMIT_JSON_DEPTH 16u
+
+#define LIMIT_THREADS 1024u
+
+#endif

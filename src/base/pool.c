@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <ulpsync/pool.h>
+
+/* One ulp_pool_run() call. */
+struct job {
+    ulp_task task;
+    void *user;
+    uint64_t count;
+    atomic_uint_fast64_t next, done;
+
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t failed_index;
+    enum ulp_status status;
+    struct error_note error;
+};
+
+struct ulp_pool {
+    unsigned threads; /* counts the calling thread */
+    pthread_t *workers;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake, idle;
+    struct job *job;
+    uint64_t jobs_posted;
+    unsigned busy;
+    bool stopping;
+};
+
+static void job_stop(struct job *job) {
+    atomic_store(&job->next, job->count);
+}
+
+static void job_fail(struct job *job, uint64_t index, enum ulp_status status) {
+    pthread_mutex_lock(&job->lock);
+    if (!job->status || index < job->failed_index) {
+        job->failed_index = index;
+        job->status = status;
+        error_save(&job->error);
+    }
+    pthread_mutex_unlock(&job->lock);
+    job_stop(job);
+}
+
+/* Takes and runs one task; false when none is left. */
+static bool job_take(struct job *job) {
+    uint64_t index = atomic_fetch_add(&job->next, 1);
+    enum ulp_status status;
+
+    if (index >= job->count)
+        return false;
+    status = job->task(job->user, index);
+    if (status)
+        job_fail(job, index, status);
+    atomic_fetch_add(&job->done, 1);
+    return true;
+}
+
+static void job_report(struct job *job, const struct ulp_progress *progress) {
+    if (!progress || !progress->report(progress->user, atomic_load(&job->done), job->count))
+        return;
+    fail(ULP_E_CANCELLED, "stopped by the caller");
+    job_fail(job, job->count, ULP_E_CANCELLED);
+}
+
+static void *worker_main(void *user) {
+    struct ulp_pool *pool = user;
+    uint64_t jobs_seen = 0;
+
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        struct job *job;
+
+        while (!pool->stopping && pool->jobs_posted == jobs_seen)
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        if (pool->stopping)
+            break;
+        jobs_seen = pool->jobs_posted;
+        job = pool->job;
+        pthread_mutex_unlock(&pool->lock);
+        while (job_take(job))
+            continue;
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->busy == 0)
+            pthread_cond_signal(&pool->idle);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static void post(struct ulp_pool *pool, struct job *job) {
+    pthread_mutex_lock(&pool->lock);
+    pool->job = job;
+    pool->jobs_posted++;
+    pool->busy = pool->threads - 1;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wait_idle(struct ulp_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    while (pool->busy)
+        pthread_cond_wait(&pool->idle, &pool->lock);
+    pool->job = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+enum ulp_status ulp_pool_run(struct ulp_pool *pool, uint64_t count, ulp_task task, void *user,
+                             const struct ulp_progress *progress) {
+    struct job job = {.task = task, .user = user, .count = count};
+    bool shared = pool && pool->threads > 1 && count > 1;
+
+    pthread_mutex_init(&job.lock, NULL);
+    if (shared)
+        post(pool, &job);
+    while (job_take(&job))
+        job_report(&job, progress);
+    if (shared)
+        wait_idle(pool);
+    pthread_mutex_destroy(&job.lock);
+    if (job.status)
+        error_restore(&job.error);
+    return job.status;
+}
+
+static unsigned usable_cpus(void) {
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 1;
+    return (unsigned)CPU_COUNT(&set);
+}
+
+enum ulp_status ulp_pool_new(unsigned threads, struct ulp_pool **ret_pool) {
+    struct ulp_pool *pool = NULL;
+    enum ulp_status status;
+
+    if (threads > LIMIT_THREADS)
+        return fail(ULP_E_LIMIT, "%u threads asked for; the limit is %u", threads, LIMIT_THREADS);
+    status = mem_zeroed(1, sizeof *pool, &pool);
+    if (status)
+        return status;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->idle, NULL);
+    pool->threads = 1;
+    if (!threads)
+        threads = usable_cpus();
+    status = mem_zeroed(threads, sizeof *pool->workers, &pool->workers);
+    while (!status && pool->threads < threads) {
+        int error = pthread_create(&pool->workers[pool->threads - 1], NULL, worker_main, pool);
+
+        if (error)
+            status = fail(ULP_E_NOMEM, "cannot start thread %u of %u: %s; use fewer threads",
+                          pool->threads + 1, threads, strerror(error));
+        else
+            pool->threads++;
+    }
+    if (status) {
+        ulp_pool_free(pool);
+        return status;
+    }
+    *ret_pool = pool;
+    return ULP_OK;
+}
+
+unsigned ulp_pool_threads(const struct ulp_pool *pool) {
+    return pool ? pool->threads : 1;
+}
+
+void ulp_pool_free(struct ulp_pool *pool) {
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; i + 1 < pool->threads; i++)
+        pthread_join(pool->workers[i], NULL);
+    pthread_cond_destroy(&pool->idle);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    mem_free(pool->workers);
+    mem_free(pool);
+}

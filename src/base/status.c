@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/status.h"
+
+#include "base/quote.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct error_note last_error;
+
+enum ulp_status fail(enum ulp_status status, const char *format, ...) {
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(last_error.message, sizeof last_error.message, format, args);
+    va_end(args);
+    return status;
+}
+
+static enum ulp_status status_of_errno(int error) {
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return ULP_E_NOT_FOUND;
+    case EEXIST:
+    case ENOTEMPTY:
+        return ULP_E_EXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ULP_E_PERMISSION;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ULP_E_NO_SPACE;
+    case ENOMEM:
+        return ULP_E_NOMEM;
+    case ELOOP: /* what O_NOFOLLOW says of a symlink */
+    case EISDIR:
+    case ENXIO:
+        return ULP_E_FILE_KIND;
+    case EMFILE:
+    case ENFILE:
+    case ENAMETOOLONG:
+        return ULP_E_LIMIT;
+    default:
+        return ULP_E_IO;
+    }
+}
+
+enum ulp_status fail_errno(const char *doing, const char *path) {
+    int error = errno;
+
+    return fail(status_of_errno(error), "cannot %s %s: %s", doing, quote(path).text,
+                strerror(error));
+}
+
+void error_save(struct error_note *note) {
+    *note = last_error;
+}
+
+void error_restore(const struct error_note *note) {
+    last_error = *note;
+}
+
+const char *ulp_last_error(void) {
+    return last_error.message;
+}
+
+struct status_text {
+    enum ulp_status status;
+    const char *name;
+    const char *advice;
+};
+
+#define TEXT(status, advice) {status, #status, advice}
+
+static const struct status_text status_texts[] = {
+    TEXT(ULP_OK, "Success."),
+    TEXT(ULP_E_INTERNAL, "A bug in ulpsync; please report it with the command that led here."),
+    TEXT(ULP_E_USAGE, "An argument makes no sense; see --help."),
+    TEXT(ULP_E_NOMEM, "Memory ran out; free some, or use fewer threads."),
+    TEXT(ULP_E_LIMIT, "The input exceeds a safety limit; docs/limits.md lists them."),
+    TEXT(ULP_E_CANCELLED, "The caller asked to stop; nothing was changed."),
+    TEXT(ULP_E_UNSUPPORTED, "This build or machine cannot do it; the message names what is missing."),
+    TEXT(ULP_E_NOT_FOUND, "A file or directory is missing; check the path."),
+    TEXT(ULP_E_EXISTS, "The target exists already; choose another or remove it."),
+    TEXT(ULP_E_PERMISSION, "Access was denied; check owner and mode."),
+    TEXT(ULP_E_NO_SPACE, "The disk or quota is full; nothing was replaced, so free space and retry."),
+    TEXT(ULP_E_IO, "The system reported an input/output error; check the device and retry."),
+    TEXT(ULP_E_FILE_KIND, "A plain file is needed, not a directory, FIFO, device or symlink."),
+    TEXT(ULP_E_FILE_CHANGED, "A file shrank or vanished while in use; retry on files at rest."),
+    TEXT(ULP_E_TRUNCATED, "The file is cut short; fetch or write it again."),
+    TEXT(ULP_E_TRAILING, "The file has extra bytes at its end; fetch or write it again."),
+    TEXT(ULP_E_HEADER, "The file does not start like a safetensors file; check that it is one."),
+    TEXT(ULP_E_JSON, "The JSON text is malformed; fetch or write the file again."),
+    TEXT(ULP_E_UTF8, "Text in the file is not valid UTF-8; write the file again."),
+    TEXT(ULP_E_SCHEMA, "The JSON text lacks or misuses a field; write it with a current library."),
+    TEXT(ULP_E_DUPLICATE, "A name occurs twice; name one file, or remove the older copy."),
+    TEXT(ULP_E_OVERLAP, "Two tensors claim the same bytes; the file is damaged or hostile."),
+    TEXT(ULP_E_HOLE, "Some bytes belong to no tensor; the file is damaged or hostile."),
+    TEXT(ULP_E_SIZE, "A tensor's dtype and shape do not fit its bytes; the file is damaged."),
+    TEXT(ULP_E_NAME, "A name is empty, too long, or not a plain file name."),
+    TEXT(ULP_E_SHARDS, "The index and the files beside it disagree; fetch both again."),
+    TEXT(ULP_E_NO_MODEL, "No safetensors file here; name a file or a model directory."),
+};
+
+static const struct status_text *find_text(enum ulp_status status) {
+    static const struct status_text unknown = {ULP_E_INTERNAL, "ULP_E_UNKNOWN",
+                                               "A status code of another version of ulpsync."};
+
+    for (size_t i = 0; i < sizeof status_texts / sizeof status_texts[0]; i++) {
+        if (status_texts[i].status == status)
+            return &status_texts[i];
+    }
+    return &unknown;
+}
+
+const char *ulp_status_name(enum ulp_status status) {
+    return find_text(status)->name;
+}
+
+const char *ulp_status_advice(enum ulp_status status) {
+    return find_text(status)->advice;
+}

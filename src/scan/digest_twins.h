@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Twins of the keyed sum, one per instruction set. Each takes whole words only. */
+#ifndef SCAN_DIGEST_TWINS_H
+#define SCAN_DIGEST_TWINS_H
+
+#include "scan/digest_mix.h"
+
+#include <stddef.h>
+
+/* Adds the mixes of `words` words at any address. */
+typedef void (*digest_words)(const void *data, size_t words, uint64_t first_word,
+                             struct ulp_sum *sum);
+
+void digest_words_portable(const void *data, size_t words, uint64_t first_word,
+                           struct ulp_sum *sum);
+void digest_words_avx2(const void *data, size_t words, uint64_t first_word, struct ulp_sum *sum);
+void digest_words_avx512(const void *data, size_t words, uint64_t first_word, struct ulp_sum *sum);
+void digest_words_neon(const void *data, size_t words, uint64_t first_word, struct ulp_sum *sum);
+
+/* The best for the running CPU. */
+digest_words digest_words_best(void);
+
+/* Ahead of the loads; the best of 0 to 8 KiB on Zen 4. */
+#define DIGEST_PREFETCH_BYTES 2048u
+
+#endif

@@ -16,6 +16,7 @@
 #include <string.h>
 /* cmocka wants those in front of it */
 #include <cmocka.h>
+#undef fail /* ours means something else; fail_msg() serves tests */
 #include <ulpsync/ulpsync.h>
 
 /* Shows the message of an unexpected failure. */

@@ -14,10 +14,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ulpsync/ulpsync.h>
 /* cmocka wants those in front of it */
 #include <cmocka.h>
-#undef fail /* ours means something else; fail_msg() serves tests */
-#include <ulpsync/ulpsync.h>
+
+/* Our own fail() means something else, so cmocka's gives way, and fail_msg() does without it. */
+#undef fail
+#undef fail_msg
+#define fail_msg(...)                                                                              \
+    do {                                                                                           \
+        print_error("ERROR: " __VA_ARGS__);                                                        \
+        print_error("\n");                                                                         \
+        _fail(__FILE__, __LINE__);                                                                 \
+    } while (0)
 
 /* Shows the message of an unexpected failure. */
 #define assert_ok(call)                                                                            \

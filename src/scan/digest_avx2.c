@@ -39,7 +39,7 @@ TARGET static inline void mix(struct state *s, const uint8_t *from) {
     x = _mm256_xor_si256(x, _mm256_srli_epi64(x, DIGEST_SHIFT_1));
     x = multiply(x, DIGEST_MULTIPLY_1);
     x = _mm256_xor_si256(x, _mm256_srli_epi64(x, DIGEST_SHIFT_2));
-    a = multiply(_mm256_add_epi64(x, s->key_b), DIGEST_MULTIPLY_A);
+    a = multiply(_mm256_xor_si256(x, s->key_a), DIGEST_MULTIPLY_A);
     b = multiply(_mm256_xor_si256(x, s->key_b), DIGEST_MULTIPLY_B);
     a = _mm256_xor_si256(a, _mm256_srli_epi64(a, DIGEST_SHIFT_3));
     b = _mm256_xor_si256(b, _mm256_srli_epi64(b, DIGEST_SHIFT_3));
@@ -65,7 +65,6 @@ TARGET void digest_words_avx2(const void *data, size_t words, uint64_t first_wor
     size_t i = 0;
 
     for (; i + 2 * LANES <= words; i += 2 * LANES) {
-        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         mix(&s, bytes + 8 * i);
         mix(&s, bytes + 8 * (i + LANES));
     }

@@ -23,14 +23,18 @@ TARGET static inline __m512i keys(uint64_t start, uint64_t step, uint64_t positi
                             _mm512_mullo_epi64(lane, constant(step)));
 }
 
+TARGET static inline __m512i xor3(__m512i x, __m512i y, __m512i z) {
+    return _mm512_ternarylogic_epi64(x, y, z, 0x96);
+}
+
 TARGET static inline void mix(struct state *s, const uint8_t *from) {
-    __m512i x = _mm512_xor_si512(_mm512_loadu_si512((const void *)from), s->key_a), a, b;
+    __m512i x = _mm512_xor_si512(_mm512_loadu_si512((const void *)from), s->key_a), shifted, a, b;
 
     x = _mm512_xor_si512(x, _mm512_srli_epi64(x, DIGEST_SHIFT_1));
     x = _mm512_mullo_epi64(x, constant(DIGEST_MULTIPLY_1));
-    x = _mm512_xor_si512(x, _mm512_srli_epi64(x, DIGEST_SHIFT_2));
-    a = _mm512_mullo_epi64(_mm512_add_epi64(x, s->key_b), constant(DIGEST_MULTIPLY_A));
-    b = _mm512_mullo_epi64(_mm512_xor_si512(x, s->key_b), constant(DIGEST_MULTIPLY_B));
+    shifted = _mm512_srli_epi64(x, DIGEST_SHIFT_2);
+    a = _mm512_mullo_epi64(xor3(x, shifted, s->key_a), constant(DIGEST_MULTIPLY_A));
+    b = _mm512_mullo_epi64(xor3(x, shifted, s->key_b), constant(DIGEST_MULTIPLY_B));
     a = _mm512_xor_si512(a, _mm512_srli_epi64(a, DIGEST_SHIFT_3));
     b = _mm512_xor_si512(b, _mm512_srli_epi64(b, DIGEST_SHIFT_3));
     s->sum_a = _mm512_add_epi64(s->sum_a, a);
@@ -47,10 +51,8 @@ TARGET void digest_words_avx512(const void *data, size_t words, uint64_t first_w
                       _mm512_setzero_si512(), _mm512_setzero_si512()};
     size_t i = 0;
 
-    for (; i + LANES <= words; i += LANES) {
-        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
+    for (; i + LANES <= words; i += LANES)
         mix(&s, bytes + 8 * i);
-    }
     sum->lane[0] += (uint64_t)_mm512_reduce_add_epi64(s.sum_a);
     sum->lane[1] += (uint64_t)_mm512_reduce_add_epi64(s.sum_b);
     digest_words_portable(bytes + 8 * i, words - i, first_word + i, sum);

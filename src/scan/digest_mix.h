@@ -5,12 +5,12 @@
  *
  * Two rounds of xor-shift and multiply, as in the well-known finalisers of 64-bit hashes, spread
  * every bit of the word over all bits of the result; the first round is shared by both lanes. The
- * position enters twice, in front of each round: were it only added to the word, a word that moves
- * could meet a difference of values that cancels it.
+ * position enters in front of both rounds: were it only in front of the first, a word that moves
+ * would be cancelled by just the difference of the two keys.
  *
  * The constants are odd, with about half of their bits set, and carry no other meaning: they are
  * the fractional parts of square roots and cube roots of small primes, times 2^64, with the lowest
- * bit set. tests/test_digest_mixing.c tests what they are for.
+ * bit set. tests/digest/test_mixing.c tests what they are for.
  */
 #ifndef SCAN_DIGEST_MIX_H
 #define SCAN_DIGEST_MIX_H
@@ -37,7 +37,7 @@ static inline struct ulp_sum digest_mix(uint64_t position, uint64_t word) {
     x ^= x >> DIGEST_SHIFT_1;
     x *= DIGEST_MULTIPLY_1;
     x ^= x >> DIGEST_SHIFT_2;
-    a = (x + key_b) * DIGEST_MULTIPLY_A;
+    a = (x ^ key_a) * DIGEST_MULTIPLY_A;
     b = (x ^ key_b) * DIGEST_MULTIPLY_B;
     a ^= a >> DIGEST_SHIFT_3;
     b ^= b >> DIGEST_SHIFT_3;

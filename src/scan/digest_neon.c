@@ -33,7 +33,7 @@ static inline void mix(struct state *s, const uint8_t *from) {
     x = veorq_u64(x, vshrq_n_u64(x, DIGEST_SHIFT_1));
     x = multiply(x, DIGEST_MULTIPLY_1);
     x = veorq_u64(x, vshrq_n_u64(x, DIGEST_SHIFT_2));
-    a = multiply(vaddq_u64(x, s->key_b), DIGEST_MULTIPLY_A);
+    a = multiply(veorq_u64(x, s->key_a), DIGEST_MULTIPLY_A);
     b = multiply(veorq_u64(x, s->key_b), DIGEST_MULTIPLY_B);
     s->sum_a = vaddq_u64(s->sum_a, veorq_u64(a, vshrq_n_u64(a, DIGEST_SHIFT_3)));
     s->sum_b = vaddq_u64(s->sum_b, veorq_u64(b, vshrq_n_u64(b, DIGEST_SHIFT_3)));
@@ -49,7 +49,6 @@ void digest_words_neon(const void *data, size_t words, uint64_t first_word, stru
     size_t i = 0;
 
     for (; i + 4 * LANES <= words; i += 4 * LANES) {
-        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         for (size_t v = 0; v < 4; v++)
             mix(&s, bytes + 8 * (i + v * LANES));
     }

@@ -20,7 +20,4 @@ void digest_words_neon(const void *data, size_t words, uint64_t first_word, stru
 /* The best for the running CPU. */
 digest_words digest_words_best(void);
 
-/* Ahead of the loads; the best of 0 to 8 KiB on Zen 4. */
-#define DIGEST_PREFETCH_BYTES 2048u
-
 #endif

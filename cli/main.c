@@ -79,7 +79,8 @@ static enum ulp_status run_verb(const struct cli_verb *verb, int count, char **w
     struct cli_args args;
     enum ulp_status status = options_parse(verb, count, words, &args);
 
-    for (int i = 0; i < count; i++)
+    /* Asked of the words, since a failure to parse is reported that way too. */
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         *json |= !strcmp(words[i], "--json");
     if (status)
         return status;

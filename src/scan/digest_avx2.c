@@ -65,6 +65,7 @@ TARGET void digest_words_avx2(const void *data, size_t words, uint64_t first_wor
     size_t i = 0;
 
     for (; i + 2 * LANES <= words; i += 2 * LANES) {
+        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         mix(&s, bytes + 8 * i);
         mix(&s, bytes + 8 * (i + LANES));
     }

@@ -51,8 +51,10 @@ TARGET void digest_words_avx512(const void *data, size_t words, uint64_t first_w
                       _mm512_setzero_si512(), _mm512_setzero_si512()};
     size_t i = 0;
 
-    for (; i + LANES <= words; i += LANES)
+    for (; i + LANES <= words; i += LANES) {
+        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         mix(&s, bytes + 8 * i);
+    }
     sum->lane[0] += (uint64_t)_mm512_reduce_add_epi64(s.sum_a);
     sum->lane[1] += (uint64_t)_mm512_reduce_add_epi64(s.sum_b);
     digest_words_portable(bytes + 8 * i, words - i, first_word + i, sum);

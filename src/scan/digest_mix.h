@@ -29,10 +29,18 @@
 #define DIGEST_SHIFT_2 29
 #define DIGEST_SHIFT_3 32
 
-static inline struct ulp_sum digest_mix(uint64_t position, uint64_t word) {
+/* The GPU kernels compile these very lines. */
+#ifdef __CUDACC__
+#define DIGEST_INLINE __host__ __device__ static inline
+#else
+#define DIGEST_INLINE static inline
+#endif
+
+DIGEST_INLINE struct ulp_sum digest_mix(uint64_t position, uint64_t word) {
     uint64_t key_a = DIGEST_KEY_A_START + position * DIGEST_KEY_A_STEP;
     uint64_t key_b = DIGEST_KEY_B_START + position * DIGEST_KEY_B_STEP;
     uint64_t x = word ^ key_a, a, b;
+    struct ulp_sum mix;
 
     x ^= x >> DIGEST_SHIFT_1;
     x *= DIGEST_MULTIPLY_1;
@@ -41,15 +49,17 @@ static inline struct ulp_sum digest_mix(uint64_t position, uint64_t word) {
     b = (x ^ key_b) * DIGEST_MULTIPLY_B;
     a ^= a >> DIGEST_SHIFT_3;
     b ^= b >> DIGEST_SHIFT_3;
-    return (struct ulp_sum){{a, b}};
+    mix.lane[0] = a;
+    mix.lane[1] = b;
+    return mix;
 }
 
-static inline void sum_add(struct ulp_sum *sum, struct ulp_sum mix) {
+DIGEST_INLINE void sum_add(struct ulp_sum *sum, struct ulp_sum mix) {
     sum->lane[0] += mix.lane[0];
     sum->lane[1] += mix.lane[1];
 }
 
-static inline void sum_subtract(struct ulp_sum *sum, struct ulp_sum mix) {
+DIGEST_INLINE void sum_subtract(struct ulp_sum *sum, struct ulp_sum mix) {
     sum->lane[0] -= mix.lane[0];
     sum->lane[1] -= mix.lane[1];
 }

@@ -49,6 +49,7 @@ void digest_words_neon(const void *data, size_t words, uint64_t first_word, stru
     size_t i = 0;
 
     for (; i + 4 * LANES <= words; i += 4 * LANES) {
+        __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         for (size_t v = 0; v < 4; v++)
             mix(&s, bytes + 8 * (i + v * LANES));
     }

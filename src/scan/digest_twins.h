@@ -20,4 +20,8 @@ void digest_words_neon(const void *data, size_t words, uint64_t first_word, stru
 /* The best for the running CPU. */
 digest_words digest_words_best(void);
 
+#ifndef DIGEST_PREFETCH_BYTES
+#define DIGEST_PREFETCH_BYTES 4096u
+#endif
+
 #endif

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front: CMake presets do the work, CTest runs the tests. `make help` lists what there is.
+.DEFAULT_GOAL := all
+.PHONY: all help setup demo test test-all bench fuzz gpu-check install coverage lint format clean
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+BENCH_GIB ?= 2
+CTEST = ctest --output-on-failure --no-tests=error
+
+# Configures and builds one preset; what goes wrong comes on standard error.
+define build
+cmake --preset $(1) > /dev/null
+cmake --build --preset $(1)
+endef
+
+all: ## release build; afterwards build/ulpsync runs
+	@tools/setup build
+	@$(call build,release)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 12
+
+setup: ## install what is missing for building and testing
+	@tools/setup test
+
+demo: all ## the main job, small, as a story
+	@examples/demo build/ulpsync
+
+test: ## all default tests: plain, address and undefined-behaviour sanitizers, thread sanitizer
+	@tools/setup test
+	@$(call build,dev)
+	@$(CTEST) --test-dir build/dev -LE slow
+	@$(call build,asan)
+	@$(CTEST) --test-dir build/asan -LE "slow|house"
+	@$(call build,tsan)
+	@$(CTEST) --test-dir build/tsan -LE "slow|house" -R "base_|digest_root|synth_"
+
+test-all: test ## the default tests, the slow ones, and everything again with clang
+	@tools/setup all
+	@$(CTEST) --test-dir build/dev -L slow
+	@$(call build,clang)
+	@$(CTEST) --test-dir build/clang -LE house
+
+bench: all ## scan and digest against the limits of memory, in one table
+	@build/bench_memory $(BENCH_GIB) build
+
+fuzz: ## every fuzz target for FUZZ_SECONDS each
+	@tools/setup all
+	@$(call build,fuzz)
+	@fuzz/run build/fuzz $(FUZZ_SECONDS)
+
+gpu-check: ## GPU tests; exit code 77 on a machine without a GPU
+	@tools/gpu-check
+
+install: all ## into PREFIX, /usr/local unless given
+	@cmake --install build --prefix $(PREFIX)
+
+coverage: ## line coverage of the default tests
+	@tools/setup all
+	@$(call build,coverage)
+	@$(CTEST) --test-dir build/coverage -LE "slow|house"
+	@tools/coverage build/coverage
+
+lint: ## clang-tidy and clang-format over the tree
+	@tools/setup all
+	@$(call build,clang)
+	@tools/lint build/clang
+
+format: ## put the sources into the project's format
+	@git ls-files '*.c' '*.h' | grep -v '^synth/' | xargs clang-format -i
+
+clean: ## remove everything that was built
+	@rm -rf build

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command as users meet it: test_cli.py ULPSYNC [unittest arguments]."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ULPSYNC = ""
+
+
+def run(*words, **more):
+    return subprocess.run([ULPSYNC, *map(str, words)], capture_output=True, text=True, timeout=120, **more)
+
+
+def write_model(path, tensors, metadata=None):
+    """tensors: name -> (dtype, shape, bytes), written by this test's own encoder."""
+    header, at = ({"__metadata__": metadata} if metadata else {}), 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.model = self.dir / "model.safetensors"
+        write_model(self.model, {"b.weight": ("BF16", [2, 3], bytes(range(12))), "a": ("F8_E4M3", [5], b"hello")},
+                    {"format": "pt"})
+
+    def json(self, *words):
+        done = run(*words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def fails(self, code, fragment, *words):
+        done = run(*words)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(fragment, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    # ---- the frame
+
+    def test_help_lists_every_verb_and_each_teaches(self):
+        program = run("--help").stdout
+        verbs = re.findall(r"^  (\w+) ", program, re.M)
+        self.assertGreaterEqual(set(verbs), {"info", "digest", "synth", "reshard"})
+        for verb in verbs:
+            for form in ([verb, "--help"], ["help", verb], [verb, "-h"]):
+                done = run(*form)
+                self.assertEqual(done.returncode, 0)
+                self.assertIn(f"Usage: ulpsync {verb} ", done.stdout)
+                self.assertIn(f"$ ulpsync {verb} ", done.stdout)
+                self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
+
+    def test_manual_page_holds_the_text_of_the_help(self):
+        page = run("help", "--man", "digest").stdout
+        self.assertTrue(page.startswith(".TH ULPSYNC"))
+        self.assertIn("bit for bit", page)
+        if shutil.which("man"):
+            source = self.dir / "page.1"
+            source.write_text(page)
+            shown = subprocess.run(["man", "-l", source], capture_output=True, text=True, env={**os.environ, "MANWIDTH": "80"})
+            self.assertIn("NAME", shown.stdout)
+            self.assertEqual(shown.stderr, "")
+
+    def test_version_names_version_and_instruction_sets(self):
+        self.assertRegex(run("--version").stdout, r"^ulpsync \d+\.\d+\.\d+ \((portable|avx2|avx2 avx512|neon)\)\n$")
+
+    def test_codes_are_listed(self):
+        lines = run("help", "codes").stdout.splitlines()
+        self.assertIn(" 30  ULP_E_TRUNCATED", "\n".join(lines))
+        self.assertEqual(len(lines), len({line.split()[0] for line in lines}))
+
+    def test_mistakes_on_the_command_line(self):
+        self.fails(2, "there is no verb 'frobnicate'", "frobnicate")
+        self.fails(2, "there is no verb 'frobnicate'", "help", "frobnicate")
+        self.fails(2, "unknown option '--frob'", "info", self.model, "--frob")
+        self.fails(2, "something is missing: ulpsync info MODEL", "info")
+        self.fails(2, "is one too many", "info", self.model, self.model)
+        self.fails(2, "takes no value", "info", self.model, "--json=yes")
+        self.fails(2, "needs a value: --threads N", "digest", self.model, "--threads")
+        for bad in ("0", "-1", "x", "1025", "1.5", "", "0x10", "1e2", "nan"):
+            self.fails(2, "give a whole number from 1 to 1024", "digest", self.model, f"--threads={bad}")
+
+    def test_operands_may_look_like_options_behind_two_dashes(self):
+        self.fails(20, "'--json'", "info", "--", "--json")
+
+    def test_failures_are_json_too(self):
+        done = run("digest", self.dir / "nowhere", "--json")
+        self.assertEqual((done.returncode, done.stderr), (20, ""))
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["code"], error["name"]), (20, "ULP_E_NOT_FOUND"))
+        self.assertIn("nowhere", error["message"])
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ULPSYNC, "info", self.model], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 24)
+        self.assertIn("standard output", done.stderr)
+
+    # ---- info and digest
+
+    def test_info(self):
+        info = self.json("info", self.model, "--tensors")
+        self.assertEqual((info["tensors"], info["elements"], info["bytes"], info["files"]), (2, 11, 17, 1))
+        self.assertEqual(info["dtypes"]["BF16"], {"tensors": 1, "elements": 6, "bytes": 12})
+        self.assertEqual(info["metadata"], {"format": "pt"})
+        self.assertEqual(info["list"][0], {"name": "a", "dtype": "F8_E4M3", "shape": [5], "elements": 5, "bytes": 5})
+        self.assertIn("tensors   2 in 1 file", run("info", self.model).stdout)
+
+    def test_names_cannot_drive_the_terminal(self):
+        write_model(self.model, {"x\x1b[31m\x07": ("U8", [1], b"x")})
+        self.assertIn("x\\x1b[31m\\x07", run("info", self.model, "--tensors").stdout)
+        self.assertEqual(self.json("info", self.model, "--tensors")["list"][0]["name"], "x\x1b[31m\x07")
+
+    def test_digest(self):
+        digest = self.json("digest", self.model)
+        self.assertRegex(digest["root"], "^[0-9a-f]{64}$")
+        self.assertEqual((digest["tensors"], digest["bytes"]), (2, 17))
+        self.assertIn(f"root     {digest['root']}", run("digest", self.model).stdout)
+        for threads in (1, 2, 5):
+            self.assertEqual(self.json("digest", self.model, "--threads", threads)["root"], digest["root"])
+
+    def test_digest_says_which_tensor_differs(self):
+        other = self.dir / "other.safetensors"
+        write_model(other, {"b.weight": ("BF16", [2, 3], bytes(range(1, 13))), "a": ("F8_E4M3", [5], b"hello")})
+        mine, its = (self.json("digest", m, "--tensors")["sums"] for m in (self.model, other))
+        self.assertEqual([name for name in mine if mine[name] != its[name]], ["b.weight"])
+        self.assertIn(mine["a"] + "  a\n", run("digest", self.model, "--tensors").stdout)
+
+    def test_file_truncated_while_mapped_is_a_clean_failure(self):
+        big, size = self.dir / "big.safetensors", 3 << 30
+        text = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+        big.write_bytes(struct.pack("<Q", len(text)) + text)
+        os.truncate(big, 8 + len(text) + size)  # sparse: no disk space, but a second of reading
+        process = subprocess.Popen([ULPSYNC, "digest", big, "--threads", "1"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        maps = pathlib.Path(f"/proc/{process.pid}/maps")
+        while process.poll() is None and str(big) not in maps.read_text():
+            time.sleep(0.001)
+        os.truncate(big, 4096)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 26, error)
+        self.assertIn("a mapped file shrank", error)
+
+    # ---- reshard
+
+    def test_resharded_models_have_the_same_root(self):
+        run("synth", "-o", self.dir, "-p", "200K", "-s", "0", "--layers", "2")
+        source = self.dir / "step-000.safetensors"
+        root = self.json("digest", source)["root"]
+        for shards in (1, 2, 5, 12):
+            out = self.dir / f"out{shards}"
+            self.assertEqual(self.json("reshard", source, "-o", out, "--shards", shards)["files"], shards)
+            self.assertEqual(len(list(out.glob("*.safetensors"))), shards)
+            self.assertEqual((out / "model.safetensors.index.json").exists(), shards > 1)
+            digest = self.json("digest", out)
+            self.assertEqual((digest["root"], digest["files"]), (root, shards))
+            self.assertEqual(self.json("info", out)["metadata"]["format"], "pt")
+        self.fails(21, "holds a model already", "reshard", source, "-o", self.dir / "out5")
+        self.fails(2, "cannot go into", "reshard", source, "-o", self.dir / "out99", "--shards", "99")
+        self.fails(2, "say where to write", "reshard", source)
+        again = self.dir / "again"
+        self.json("reshard", self.dir / "out5", "-o", again)
+        self.assertEqual((again / "model.safetensors").read_bytes(), (self.dir / "out1/model.safetensors").read_bytes())
+
+    # ---- synth
+
+    def test_synth_is_a_function_of_its_options(self):
+        roots = {}
+        for name, options in {"one": [], "same": ["--threads", "1"], "seed": ["--seed", "2"], "bf16": ["--regime", "bf16"],
+                              "lr": ["--lr", "2e-6"], "f16": ["--dtype", "f16"], "f32": ["--dtype", "f32"]}.items():
+            out = self.dir / name
+            made = self.json("synth", "-o", out, "--params", "300K", "--steps", "2", *options)
+            self.assertEqual(made["checkpoints"], 3)
+            self.assertEqual(sorted(p.name for p in out.iterdir()), [f"step-00{i}.safetensors" for i in range(3)])
+            roots[name] = [self.json("digest", out / f"step-00{i}.safetensors")["root"] for i in range(3)]
+            self.assertEqual(len(set(roots[name])), 3)
+        self.assertEqual(roots["one"], roots["same"])
+        self.assertEqual(len({r[2] for r in roots.values()}), 6)
+
+    def test_synth_gives_the_parameters_asked_for(self):
+        for params, layers in ((10_000, None), (123_456, 3), (2_000_000, None), (2_000_000, 24)):
+            out = self.dir / f"p{params}-{layers}"
+            words = ["--layers", layers] if layers else []
+            made = self.json("synth", "-o", out, "-p", params, "-s", "0", *words)
+            info = self.json("info", out / "step-000.safetensors")
+            self.assertEqual(info["elements"], made["params"])
+            self.assertTrue(params - made["hidden"] < made["params"] <= params)
+            self.assertEqual(info["tensors"], 9 * made["layers"] + 2)
+            if layers:
+                self.assertEqual(made["layers"], layers)
+
+    def test_synth_refuses_what_makes_no_sense(self):
+        self.fails(2, "say where to write", "synth")
+        self.fails(2, "choose one of master, bf16", "synth", "-o", self.dir, "--regime", "fp8")
+        self.fails(2, "choose one of bf16, f16, f32", "synth", "-o", self.dir, "--dtype", "int4")
+        self.fails(2, "do not go into", "synth", "-o", self.dir, "-p", "10K", "--layers", "500")
+        self.fails(20, "cannot make directory", "synth", "-o", self.dir / "a/b/c", "-p", "10K")
+        self.fails(23, "free", "synth", "-o", self.dir, "-p", "1000G", "-s", "255")
+        run("synth", "-o", self.dir / "x", "-p", "10K", "-s", "1")
+        self.fails(21, "add --force", "synth", "-o", self.dir / "x", "-p", "10K", "-s", "1")
+        self.assertEqual(run("synth", "-o", self.dir / "x", "-p", "10K", "-s", "1", "--force").returncode, 0)
+
+    def test_interrupted_synth_leaves_nothing_behind(self):
+        out = self.dir / "big"
+        process = subprocess.Popen([ULPSYNC, "synth", "-o", out, "-p", "300M", "-s", "2", "--threads", "1"],
+                                   stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 30
+        while not (out.is_dir() and any(out.iterdir())) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 12, error)
+        self.assertEqual(list(out.iterdir()), [])
+
+    def test_progress_shows_on_a_terminal_only(self):
+        words = [ULPSYNC, "synth", "-o", self.dir / "t", "-p", "60M", "-s", "2", "--threads", "1"]
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        self.assertEqual(process.wait(), 0)
+        os.close(ours)
+        self.assertIn(b"synth ", shown)
+        self.assertEqual(run(*words[1:], "--force").stderr, "")
+
+
+if __name__ == "__main__":
+    ULPSYNC = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

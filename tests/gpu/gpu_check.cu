@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU kernels against their CPU twins, bit for bit, and against the limits of device memory:
+// gpu_check [LOG2_ELEMENTS]. Exit code 77 without a GPU, 1 on any difference.
+#include "cuda/digest.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+#include <vector>
+
+extern "C" void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_sum *sum);
+
+#define ROUNDS 20
+
+static void must(cudaError_t error, const char *what) {
+    if (error == cudaSuccess)
+        return;
+    fprintf(stderr, "gpu_check: %s: %s\n", what, cudaGetErrorString(error));
+    exit(1);
+}
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return x ^ (x >> 31);
+}
+
+static ulp_sum on_device(const uint64_t *words, size_t count, uint64_t first, uint64_t *device_sum) {
+    ulp_sum sum;
+
+    must(cudaMemset(device_sum, 0, sizeof sum), "clearing the sum");
+    if (cuda_digest_words(words, count, first, device_sum, nullptr) != ULP_OK)
+        must(cudaErrorUnknown, "launching the digest");
+    must(cudaMemcpy(&sum, device_sum, sizeof sum, cudaMemcpyDeviceToHost), "reading the sum");
+    return sum;
+}
+
+static void check_equal(ulp_sum x, ulp_sum y, size_t count, size_t shift) {
+    if (x.lane[0] == y.lane[0] && x.lane[1] == y.lane[1])
+        return;
+    fprintf(stderr, "gpu_check: the digest of %zu words at +%zu differs from the CPU's\n", count, shift);
+    exit(1);
+}
+
+// Every small length and alignment, and a few large ones.
+static void check_digest(uint64_t *device_sum) {
+    std::vector<uint64_t> host(1 << 20);
+    uint64_t *words, random = 1;
+    unsigned checks = 0;
+
+    for (auto &word : host)
+        word = next_random(&random);
+    must(cudaMalloc((void **)&words, host.size() * 8), "allocating");
+    must(cudaMemcpy(words, host.data(), host.size() * 8, cudaMemcpyHostToDevice), "copying");
+    for (size_t count = 0; count < host.size() - 4; count = count < 600 ? count + 1 : count * 2 + 1) {
+        for (size_t shift = 0; shift < 3; shift++, checks++) {
+            uint64_t first = next_random(&random);
+            ulp_sum expected = {{0, 0}};
+
+            digest_add(host.data() + shift, count * 8, first, &expected);
+            check_equal(on_device(words + shift, count, first, device_sum), expected, count, shift);
+        }
+    }
+    must(cudaFree(words), "freeing");
+    printf("digest: %u comparisons with the CPU, all equal\n", checks);
+}
+
+__global__ static void read_all(const uint4 *from, size_t count, unsigned *sink) {
+    const size_t stride = (size_t)gridDim.x * blockDim.x;
+    unsigned seen = 0;
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (; i + 3 * stride < count; i += 4 * stride) {
+        uint4 a = __ldcs(&from[i]), b = __ldcs(&from[i + stride]);
+        uint4 c = __ldcs(&from[i + 2 * stride]), d = __ldcs(&from[i + 3 * stride]);
+
+        seen |= a.x | a.y | a.z | a.w | b.x | b.y | b.z | b.w;
+        seen |= c.x | c.y | c.z | c.w | d.x | d.y | d.z | d.w;
+    }
+    if (seen == 0x12345678)
+        *sink = seen;
+}
+
+template <typename Run> static float best_ms(Run run) {
+    cudaEvent_t start, stop;
+    float best = 1e9f;
+
+    must(cudaEventCreate(&start), "event");
+    must(cudaEventCreate(&stop), "event");
+    for (int round = 0; round < ROUNDS; round++) {
+        float ms;
+
+        must(cudaEventRecord(start), "event");
+        run();
+        must(cudaEventRecord(stop), "event");
+        must(cudaEventSynchronize(stop), "running");
+        must(cudaEventElapsedTime(&ms, start, stop), "event");
+        best = std::min(best, ms);
+    }
+    return best;
+}
+
+static void bench_digest(int log2_elements, uint64_t *device_sum) {
+    const size_t bytes = (size_t)2 << log2_elements;
+    void *weights;
+    float read_ms, digest_ms;
+
+    must(cudaMalloc(&weights, bytes), "allocating the weights");
+    must(cudaMemset(weights, 0x3c, bytes), "filling the weights");
+    read_ms = best_ms([&] {
+        read_all<<<132 * 8, 512>>>((const uint4 *)weights, bytes / 16, (unsigned *)device_sum);
+    });
+    digest_ms = best_ms([&] { cuda_digest_words(weights, bytes / 8, 0, device_sum, nullptr); });
+    printf("2^%d BF16 elements: read %.3f ms (%.0f GB/s), digest %.3f ms, %.2f times the read\n",
+           log2_elements, read_ms, (double)bytes / read_ms / 1e6, digest_ms, digest_ms / read_ms);
+    must(cudaFree(weights), "freeing");
+}
+
+int main(int argc, char **argv) {
+    int devices = 0;
+    uint64_t *device_sum;
+
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
+        fprintf(stderr, "gpu_check: no GPU\n");
+        return 77;
+    }
+    must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
+    check_digest(device_sum);
+    bench_digest(argc > 1 ? atoi(argv[1]) : 30, device_sum);
+    return 0;
+}

@@ -128,7 +128,7 @@ static bool parse_count(const char *text, uint64_t *ret_value) {
     char *end;
     double number = strtod(text, &end) * unit_of(text + digits);
 
-    if (!digits || end != text + digits || !unit_of(end) || number >= 0x1p53 ||
+    if (!digits || end != text + digits || unit_of(end) == 0 || number >= 0x1p53 ||
         number != (double)(uint64_t)number)
         return false;
     *ret_value = (uint64_t)number;

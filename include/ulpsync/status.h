@@ -46,7 +46,7 @@ enum ulp_status {
     ULP_E_TRAILING = 31,  /* bytes behind the end of what the file announces */
     ULP_E_HEADER = 32,    /* the header's length or first byte is impossible */
     ULP_E_JSON = 33,      /* not well-formed JSON */
-    ULP_E_UTF8 = 34,      /* text that is not valid UTF-8 */
+    ULP_E_UTF8 = 34,      /* text that is not valid UTF-8, or holds a NUL */
     ULP_E_SCHEMA = 35,    /* well-formed JSON that does not say what it must */
     ULP_E_DUPLICATE = 36, /* one name twice */
     ULP_E_OVERLAP = 37,   /* two tensors share bytes */

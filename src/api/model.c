@@ -58,7 +58,7 @@ size_t ulp_model_files(const struct ulp_model *model) {
 }
 
 size_t ulp_model_metadata(const struct ulp_model *model, const struct ulp_text_pair **ret_pairs) {
-    for (size_t i = 0; model && i < model->shard_count; i++) {
+    for (size_t i = 0; model && ret_pairs && i < model->shard_count; i++) {
         const struct shard *shard = &model->shards[i];
 
         if (shard->metadata_count) {

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,8 @@ static enum ulp_status reserve(struct buffer *buffer, size_t bytes) {
     size_t room = buffer->room ? buffer->room : 64;
     enum ulp_status status;
 
+    if (buffer->max >= SIZE_MAX / 2)
+        return fail(ULP_E_INTERNAL, "a buffer without a maximum");
     if (bytes > buffer->max - buffer->used)
         return fail(ULP_E_LIMIT, "more than %zu bytes where that is the limit", buffer->max);
     while (room < buffer->used + bytes + 1)
@@ -64,10 +67,15 @@ enum ulp_status buffer_append_fill(struct buffer *buffer, uint8_t byte, size_t c
     return ULP_OK;
 }
 
-void buffer_clear(struct buffer *buffer) {
-    buffer->used = 0;
+void buffer_cut(struct buffer *buffer, size_t used) {
+    assert(used <= buffer->used);
+    buffer->used = used;
     if (buffer->data)
-        buffer->data[0] = 0;
+        buffer->data[used] = 0;
+}
+
+void buffer_clear(struct buffer *buffer) {
+    buffer_cut(buffer, 0);
 }
 
 void buffer_release(struct buffer *buffer) {

@@ -16,6 +16,7 @@ struct buffer {
     size_t used, room, max;
 };
 
+/* A maximum is a limit of ours, far below SIZE_MAX / 2. */
 #define BUFFER(bytes_max) ((struct buffer){.max = (bytes_max)})
 
 enum ulp_status buffer_append(struct buffer *buffer, const void *data, size_t bytes);
@@ -24,6 +25,8 @@ enum ulp_status buffer_append_format(struct buffer *buffer, const char *format, 
     __attribute__((format(printf, 2, 3)));
 enum ulp_status buffer_append_fill(struct buffer *buffer, uint8_t byte, size_t count);
 
+/* Back to the first `used` bytes: how a failed operation takes back what it had added. */
+void buffer_cut(struct buffer *buffer, size_t used);
 void buffer_clear(struct buffer *buffer);
 void buffer_release(struct buffer *buffer);
 

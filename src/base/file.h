@@ -52,6 +52,10 @@ void file_writer_release(struct file_writer *writer);
 /* Makes the last directory of `path`; one that exists already is fine. */
 enum ulp_status file_make_directory(const char *path);
 
+/* Removes a file of a directory if it is there. Takes no memory, so that cleaning up after a failed
+ * allocation works. */
+void file_remove_in(const char *directory, const char *name);
+
 /* Writes, syncs and renames in one go. */
 enum ulp_status file_replace(const char *path, const void *data, size_t bytes);
 

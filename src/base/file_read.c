@@ -11,6 +11,11 @@
 
 #define READ_PIECE_BYTES 65536u
 
+static const char *kind_name(mode_t mode) {
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket"
+                                                                                      : "a device";
+}
+
 static enum ulp_status open_plain(const char *path, enum file_links links, int *ret_file,
                                   uint64_t *ret_bytes) {
     /* O_NONBLOCK: opening a FIFO nobody writes to would otherwise wait for ever. */
@@ -28,7 +33,8 @@ static enum ulp_status open_plain(const char *path, enum file_links links, int *
     }
     if (!S_ISREG(info.st_mode)) {
         close(file);
-        return fail(ULP_E_FILE_KIND, "%s is not a plain file", quote(path).text);
+        return fail(ULP_E_FILE_KIND, "%s is %s, not a plain file", quote(path).text,
+                    kind_name(info.st_mode));
     }
     *ret_file = file;
     *ret_bytes = (uint64_t)info.st_size;
@@ -72,6 +78,7 @@ void file_map_release(struct file_map *map) {
 enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into) {
     uint8_t piece[READ_PIECE_BYTES];
     uint64_t bytes = 0;
+    size_t before = into->used;
     int file = -1;
     enum ulp_status status = open_plain(path, links, &file, &bytes);
 
@@ -96,6 +103,8 @@ enum ulp_status file_read(const char *path, enum file_links links, struct buffer
             break;
     }
 out:
+    if (status)
+        buffer_cut(into, before);
     close(file);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 
 /* One write call; Linux caps a single one just under 2^31 bytes anyway. */
 #define WRITE_PIECE_BYTES (1u << 30)
+
+#define TEMPORARY_TRIES 1000u
 
 static int descriptor(int plus_one) {
     return plus_one - 1;
@@ -44,15 +47,20 @@ static enum ulp_status open_directory_of(const char *path, int *ret_directory) {
     return status;
 }
 
-/* The leading dot keeps half-written files out of everybody's `*.safetensors`. */
+/* A name that is free. The leading dot keeps half-written files out of everybody's `*.safetensors`.
+ * One that is taken was left by a crash, or is in use by another host; the next number will do. */
 static enum ulp_status create_temporary(struct file_writer *writer) {
     static atomic_uint serial;
-    int file;
+    int file = -1;
 
-    snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u", (long)getpid(),
-             atomic_fetch_add(&serial, 1));
-    file = openat(descriptor(writer->directory), writer->temporary,
-                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    for (unsigned tries = 0; file < 0 && tries < TEMPORARY_TRIES; tries++) {
+        snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u",
+                 (long)getpid(), atomic_fetch_add(&serial, 1));
+        file = openat(descriptor(writer->directory), writer->temporary,
+                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
     if (file < 0) {
         writer->temporary[0] = 0;
         return fail_errno("create a temporary file beside", writer->path);
@@ -61,11 +69,15 @@ static enum ulp_status create_temporary(struct file_writer *writer) {
     return ULP_OK;
 }
 
+static bool names_a_directory(const char *name) {
+    return !*name || !strcmp(name, ".") || !strcmp(name, "..");
+}
+
 enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer) {
     struct file_writer writer = {0};
     enum ulp_status status;
 
-    if (!*last_part(path))
+    if (names_a_directory(last_part(path)))
         return fail(ULP_E_USAGE, "%s names a directory, not a file", quote(path).text);
     if (bytes > INT64_MAX)
         return fail(ULP_E_LIMIT, "%s would exceed what a file can hold", quote(path).text);
@@ -139,6 +151,15 @@ enum ulp_status file_make_directory(const char *path) {
     if (!S_ISDIR(info.st_mode))
         return fail(ULP_E_FILE_KIND, "%s exists and is not a directory", quote(path).text);
     return ULP_OK;
+}
+
+void file_remove_in(const char *directory, const char *name) {
+    int open_directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (open_directory < 0)
+        return;
+    unlinkat(open_directory, name, 0);
+    close(open_directory);
 }
 
 enum ulp_status file_replace(const char *path, const void *data, size_t bytes) {

@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(LIMIT_JSON_DEPTH < 32, "has_member holds one bit per depth");
@@ -34,16 +35,70 @@ static void skip_space(struct json *json) {
     }
 }
 
-static enum ulp_status expect(struct json *json, char wanted, const char *message) {
+static bool is_digit(int c) {
+    return c >= '0' && c <= '9';
+}
+
+/* The word true, false or null if it stands here. */
+static const char *word_here(const struct json *json) {
+    static const char *const words[] = {"true", "false", "null"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+
+        if (json->bytes - json->at >= length && !memcmp(json->text + json->at, words[i], length))
+            return words[i];
+    }
+    return NULL;
+}
+
+/* What kind of value begins here; NULL when none can. */
+static const char *value_here(const struct json *json) {
+    int c = peek(json);
+
+    if (is_digit(c))
+        return "a number";
+    switch (c) {
+    case '{':
+        return "an object";
+    case '[':
+        return "an array";
+    case '"':
+        return "a string";
+    case '-':
+        return "a negative number";
+    default:
+        return word_here(json);
+    }
+}
+
+/* Something else stands here. When that is a value, of the wrong kind, `wrong_kind` is the status;
+ * otherwise the text is no JSON. */
+static enum ulp_status fail_expected(const struct json *json, const char *expected,
+                                     enum ulp_status wrong_kind) {
+    const char *found = value_here(json);
+    char byte[24], message[128];
+    int c = peek(json);
+
+    if (c == END_OF_TEXT)
+        snprintf(byte, sizeof byte, "the end of the text");
+    else
+        snprintf(byte, sizeof byte, c > 0x20 && c < 0x7f ? "'%c'" : "the byte 0x%02x", c);
+    snprintf(message, sizeof message, "expected %s, found %s", expected, found ? found : byte);
+    return json_fail(json, found ? wrong_kind : ULP_E_JSON, message);
+}
+
+static enum ulp_status expect(struct json *json, char wanted, const char *expected,
+                              enum ulp_status wrong_kind) {
     skip_space(json);
     if (peek(json) != wanted)
-        return json_fail(json, ULP_E_JSON, message);
+        return fail_expected(json, expected, wrong_kind);
     json->at++;
     return ULP_OK;
 }
 
-static enum ulp_status begin(struct json *json, char bracket, const char *message) {
-    enum ulp_status status = expect(json, bracket, message);
+static enum ulp_status begin(struct json *json, char bracket, const char *expected) {
+    enum ulp_status status = expect(json, bracket, expected, ULP_E_SCHEMA);
 
     if (status)
         return status;
@@ -55,11 +110,11 @@ static enum ulp_status begin(struct json *json, char bracket, const char *messag
 }
 
 enum ulp_status json_object_begin(struct json *json) {
-    return begin(json, '{', "expected an object, '{'");
+    return begin(json, '{', "an object");
 }
 
 enum ulp_status json_array_begin(struct json *json) {
-    return begin(json, '[', "expected an array, '['");
+    return begin(json, '[', "an array");
 }
 
 /* In front of a member: the closing bracket, or the comma that all but the first need. */
@@ -74,7 +129,7 @@ static enum ulp_status next(struct json *json, char closing, bool *ret_more) {
         return ULP_OK;
     }
     if (json->has_member & bit) {
-        enum ulp_status status = expect(json, ',', "expected ',' or a closing bracket");
+        enum ulp_status status = expect(json, ',', "',' or a closing bracket", ULP_E_JSON);
 
         if (status)
             return status;
@@ -82,23 +137,6 @@ static enum ulp_status next(struct json *json, char closing, bool *ret_more) {
     json->has_member |= bit;
     *ret_more = true;
     return ULP_OK;
-}
-
-enum ulp_status json_member(struct json *json, struct buffer *key, bool *ret_more) {
-    bool more = false;
-    enum ulp_status status = next(json, '}', &more);
-
-    if (!status && more)
-        status = json_string(json, key);
-    if (!status && more)
-        status = expect(json, ':', "expected ':' behind a key");
-    if (!status)
-        *ret_more = more;
-    return status;
-}
-
-enum ulp_status json_element(struct json *json, bool *ret_more) {
-    return next(json, ']', ret_more);
 }
 
 static enum ulp_status append_code_point(struct buffer *out, uint32_t code) {
@@ -122,7 +160,7 @@ static enum ulp_status hex4(struct json *json, uint32_t *ret_code) {
         bool letter = lower >= 'a' && lower <= 'f';
 
         if (!letter && (c < '0' || c > '9'))
-            return json_fail(json, ULP_E_JSON, "\\u needs four hexadecimal digits");
+            return fail_expected(json, "four hexadecimal digits behind \\u", ULP_E_JSON);
         code = code << 4 | (uint32_t)(letter ? lower - 'a' + 10 : c - '0');
         json->at++;
     }
@@ -168,9 +206,16 @@ static enum ulp_status escape(struct json *json, struct buffer *text) {
         return unicode_escape(json, text);
     }
     if (!found)
-        return json_fail(json, ULP_E_JSON, "an unknown escape sequence");
+        return fail_expected(json, "one of \"\\/bfnrtu behind a backslash", ULP_E_JSON);
     json->at++;
     return buffer_append(text, meaning + (found - letters), 1);
+}
+
+static enum ulp_status fail_utf8(const struct json *json, int byte) {
+    char message[64];
+
+    snprintf(message, sizeof message, "the byte 0x%02x here is not UTF-8", byte);
+    return json_fail(json, ULP_E_UTF8, message);
 }
 
 /* As many plain characters as stand here: printable ASCII and well-formed UTF-8. */
@@ -189,15 +234,16 @@ static enum ulp_status plain_run(struct json *json, struct buffer *text) {
             break;
         length = utf8_length(json->text + json->at, json->bytes - json->at);
         if (!length)
-            return json_fail(json, ULP_E_UTF8, "a byte that is not UTF-8");
+            return fail_utf8(json, c);
         json->at += length;
     }
     return buffer_append(text, json->text + start, json->at - start);
 }
 
-enum ulp_status json_string(struct json *json, struct buffer *text) {
+static enum ulp_status read_string(struct json *json, const char *expected,
+                                   enum ulp_status wrong_kind, struct buffer *text) {
     size_t start;
-    enum ulp_status status = expect(json, '"', "expected a string");
+    enum ulp_status status = expect(json, '"', expected, wrong_kind);
 
     start = json->at;
     buffer_clear(text);
@@ -215,8 +261,25 @@ enum ulp_status json_string(struct json *json, struct buffer *text) {
                 quote(json->what).text, start, text->max);
 }
 
-static bool is_digit(int c) {
-    return c >= '0' && c <= '9';
+enum ulp_status json_string(struct json *json, struct buffer *text) {
+    return read_string(json, "a string", ULP_E_SCHEMA, text);
+}
+
+enum ulp_status json_member(struct json *json, struct buffer *key, bool *ret_more) {
+    bool more = false;
+    enum ulp_status status = next(json, '}', &more);
+
+    if (!status && more)
+        status = read_string(json, "a name in double quotes", ULP_E_JSON, key);
+    if (!status && more)
+        status = expect(json, ':', "':' behind a name", ULP_E_JSON);
+    if (!status)
+        *ret_more = more;
+    return status;
+}
+
+enum ulp_status json_element(struct json *json, bool *ret_more) {
+    return next(json, ']', ret_more);
 }
 
 enum ulp_status json_u64(struct json *json, uint64_t *ret_value) {
@@ -225,7 +288,7 @@ enum ulp_status json_u64(struct json *json, uint64_t *ret_value) {
 
     skip_space(json);
     if (!is_digit(peek(json)))
-        return json_fail(json, ULP_E_SCHEMA, "expected a whole number, zero or more");
+        return fail_expected(json, "a whole number, zero or more", ULP_E_SCHEMA);
     if (peek(json) == '0' && json->at + 1 < json->bytes && is_digit(json->text[json->at + 1]))
         return json_fail(json, ULP_E_JSON, "a number with a leading zero");
     for (; is_digit(c = peek(json)); json->at++) {
@@ -248,7 +311,7 @@ static enum ulp_status skip_number(struct json *json) {
     if (peek(json) == '-')
         json->at++;
     if (!is_digit(peek(json)))
-        return json_fail(json, ULP_E_JSON, "expected a value");
+        return fail_expected(json, "a value", ULP_E_JSON);
     if (peek(json) == '0')
         json->at++;
     else
@@ -273,18 +336,12 @@ static enum ulp_status skip_number(struct json *json) {
 }
 
 static enum ulp_status skip_word(struct json *json) {
-    static const char *const words[] = {"true", "false", "null"};
+    const char *word = word_here(json);
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        size_t length = strlen(words[i]);
-
-        if (json->bytes - json->at >= length &&
-            !memcmp(json->text + json->at, words[i], length)) {
-            json->at += length;
-            return ULP_OK;
-        }
-    }
-    return skip_number(json);
+    if (!word)
+        return skip_number(json);
+    json->at += strlen(word);
+    return ULP_OK;
 }
 
 /* Recursion is bounded by LIMIT_JSON_DEPTH, which begin() checks. */
@@ -331,6 +388,7 @@ enum ulp_status json_end(struct json *json) {
 }
 
 enum ulp_status json_append_string(struct buffer *out, const char *text) {
+    size_t before = out->used;
     enum ulp_status status = buffer_append_text(out, "\"");
 
     for (; !status && *text; text++) {
@@ -343,5 +401,9 @@ enum ulp_status json_append_string(struct buffer *out, const char *text) {
         else
             status = buffer_append(out, text, 1);
     }
-    return status ? status : buffer_append_text(out, "\"");
+    if (!status)
+        status = buffer_append_text(out, "\"");
+    if (status)
+        buffer_cut(out, before);
+    return status;
 }

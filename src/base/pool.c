@@ -17,6 +17,8 @@ struct job {
     void *user;
     uint64_t count;
     atomic_uint_fast64_t next, done;
+    atomic_bool stopped;
+    uint64_t reported; /* what `progress` last heard */
 
     pthread_mutex_t lock; /* guards what follows */
     uint64_t failed_index;
@@ -36,10 +38,6 @@ struct ulp_pool {
     bool stopping;
 };
 
-static void job_stop(struct job *job) {
-    atomic_store(&job->next, job->count);
-}
-
 static void job_fail(struct job *job, uint64_t index, enum ulp_status status) {
     pthread_mutex_lock(&job->lock);
     if (!job->status || index < job->failed_index) {
@@ -48,16 +46,20 @@ static void job_fail(struct job *job, uint64_t index, enum ulp_status status) {
         error_save(&job->error);
     }
     pthread_mutex_unlock(&job->lock);
-    job_stop(job);
+    atomic_store(&job->stopped, true);
 }
 
 /* Takes and runs one task; false when none is left. */
 static bool job_take(struct job *job) {
-    uint64_t index = atomic_fetch_add(&job->next, 1);
+    uint64_t index;
     enum ulp_status status;
 
+    if (atomic_load(&job->stopped))
+        return false;
+    index = atomic_fetch_add(&job->next, 1);
     if (index >= job->count)
         return false;
+    error_clear(); /* or a task that fails in silence would inherit an older message */
     status = job->task(job->user, index);
     if (status)
         job_fail(job, index, status);
@@ -66,7 +68,10 @@ static bool job_take(struct job *job) {
 }
 
 static void job_report(struct job *job, const struct ulp_progress *progress) {
-    if (!progress || !progress->report(progress->user, atomic_load(&job->done), job->count))
+    if (!progress)
+        return;
+    job->reported = atomic_load(&job->done);
+    if (!progress->report(progress->user, job->reported, job->count))
         return;
     fail(ULP_E_CANCELLED, "stopped by the caller");
     job_fail(job, job->count, ULP_E_CANCELLED);
@@ -126,6 +131,8 @@ enum ulp_status ulp_pool_run(struct ulp_pool *pool, uint64_t count, ulp_task tas
         job_report(&job, progress);
     if (shared)
         wait_idle(pool);
+    if (!job.status && job.reported < count) /* others did the last tasks */
+        job_report(&job, progress);
     pthread_mutex_destroy(&job.lock);
     if (job.status)
         error_restore(&job.error);

@@ -11,11 +11,13 @@
 static _Thread_local struct error_note last_error;
 
 enum ulp_status fail(enum ulp_status status, const char *format, ...) {
+    struct error_note fresh; /* the arguments may include the message that is replaced */
     va_list args;
 
     va_start(args, format);
-    vsnprintf(last_error.message, sizeof last_error.message, format, args);
+    vsnprintf(fresh.message, sizeof fresh.message, format, args);
     va_end(args);
+    last_error = fresh;
     return status;
 }
 
@@ -63,6 +65,10 @@ void error_save(struct error_note *note) {
 
 void error_restore(const struct error_note *note) {
     last_error = *note;
+}
+
+void error_clear(void) {
+    last_error.message[0] = 0;
 }
 
 const char *ulp_last_error(void) {

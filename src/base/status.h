@@ -23,5 +23,6 @@ struct error_note {
 };
 void error_save(struct error_note *note);
 void error_restore(const struct error_note *note);
+void error_clear(void);
 
 #endif

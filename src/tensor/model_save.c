@@ -101,12 +101,20 @@ static enum ulp_status write_index(const struct save *save, const struct index_e
     return status;
 }
 
+/* A save that fails leaves nothing behind; the index goes first, as it came last. */
+static void remove_files(const struct save *save, const struct shard_name *names, unsigned count) {
+    file_remove_in(save->directory, MODEL_INDEX_NAME);
+    for (unsigned i = 0; i < count; i++)
+        file_remove_in(save->directory, names[i].text);
+}
+
 /* Data first, the index that points to it last. */
 static enum ulp_status write_files(struct save *save, unsigned shards) {
     struct index_entry *entries = NULL;
     struct shard_name *names = NULL;
     uint64_t bytes_so_far = 0;
     size_t first = 0;
+    unsigned begun = 0;
     enum ulp_status status = mem_zeroed(save->count, sizeof *entries, &entries);
 
     if (!status)
@@ -117,11 +125,14 @@ static enum ulp_status write_files(struct save *save, unsigned shards) {
         names[shard] = name_shard(shard, shards);
         for (size_t i = first; i < end; i++)
             entries[i] = (struct index_entry){save->tensors[i].name, names[shard].text};
+        begun = shard + 1;
         status = write_shard(save, names[shard].text, first, end);
         first = end;
     }
     if (!status && shards > 1)
         status = write_index(save, entries);
+    if (status)
+        remove_files(save, names, begun);
     mem_free(names);
     mem_free(entries);
     return status;
@@ -136,6 +147,9 @@ enum ulp_status model_save(const char *directory, const struct ulp_tensor *tenso
     if (!shards || shards > LIMIT_SHARDS || (shards > 1 && shards > count))
         return fail(ULP_E_USAGE, "%zu tensors cannot go into %u files; 1 to %u files are possible",
                     count, shards, LIMIT_SHARDS);
+    if (count > LIMIT_TENSORS)
+        return fail(ULP_E_LIMIT, "%s: %zu tensors; the limit is %u", quote(directory).text, count,
+                    LIMIT_TENSORS);
     status = file_make_directory(directory);
     if (!status)
         status = model_directory_is_free(directory);

@@ -226,6 +226,22 @@ static enum ulp_status check_tiling(struct parse *parse) {
     return ULP_OK;
 }
 
+/* Names come first, so that one tensor named twice is not reported as an overlap with itself. */
+static enum ulp_status check_tensors(struct parse *parse) {
+    struct shard *shard = parse->shard;
+    enum ulp_status status;
+
+    if (!shard->count && parse->section_bytes)
+        return fail(ULP_E_TRAILING, "%s: no tensors, but %llu bytes of data",
+                    quote(what(parse)).text, (unsigned long long)parse->section_bytes);
+    if (!shard->count)
+        return ULP_OK;
+    status = tensor_sort(what(parse), shard->tensors, shard->count);
+    if (!status)
+        status = check_tiling(parse);
+    return status ? status : tensor_sort(what(parse), shard->tensors, shard->count);
+}
+
 static int by_key(const void *a, const void *b) {
     return strcmp(((const struct ulp_text_pair *)a)->key, ((const struct ulp_text_pair *)b)->key);
 }
@@ -262,9 +278,12 @@ static enum ulp_status frame(struct parse *parse) {
         return fail(ULP_E_TRUNCATED, "%s ends inside its header: %llu bytes announced, %zu there",
                     quote(what(parse)).text, (unsigned long long)length,
                     bytes - SAFETENSORS_LENGTH_BYTES);
-    if (!length || file[SAFETENSORS_LENGTH_BYTES] != '{')
-        return fail(ULP_E_HEADER, "%s: the header does not begin with '{'; is it safetensors?",
+    if (!length)
+        return fail(ULP_E_HEADER, "%s announces an empty header; is it safetensors?",
                     quote(what(parse)).text);
+    if (file[SAFETENSORS_LENGTH_BYTES] != '{')
+        return fail(ULP_E_HEADER, "%s: the header begins with byte 0x%02x, not '{'; is it safetensors?",
+                    quote(what(parse)).text, file[SAFETENSORS_LENGTH_BYTES]);
     json_init(&parse->json, file + SAFETENSORS_LENGTH_BYTES, (size_t)length, what(parse));
     parse->section = file + SAFETENSORS_LENGTH_BYTES + length;
     parse->section_bytes = bytes - SAFETENSORS_LENGTH_BYTES - length;
@@ -279,13 +298,8 @@ static enum ulp_status parse_shard(struct shard *shard) {
 
     if (!status)
         status = read_header(&parse);
-    if (!status && shard->count)
-        status = check_tiling(&parse);
-    else if (!status && parse.section_bytes)
-        status = fail(ULP_E_TRAILING, "%s: no tensors, but %llu bytes of data", quote(shard->path).text,
-                      (unsigned long long)parse.section_bytes);
-    if (!status && shard->count)
-        status = tensor_sort(shard->path, shard->tensors, shard->count);
+    if (!status)
+        status = check_tensors(&parse);
     if (!status)
         status = check_metadata(shard);
     buffer_release(&parse.name);

@@ -63,6 +63,27 @@ static bool is_text(const char *text) {
     return utf8_valid(text, strlen(text));
 }
 
+/* What the reader would refuse is not written. */
+static enum ulp_status check_limits(const char *what, size_t count,
+                                    const struct ulp_text_pair *pairs, size_t pair_count) {
+    if (count > LIMIT_TENSORS)
+        return fail(ULP_E_LIMIT, "%s: %zu tensors; the limit is %u", quote(what).text, count,
+                    LIMIT_TENSORS);
+    if (pair_count > LIMIT_METADATA_PAIRS)
+        return fail(ULP_E_LIMIT, "%s: %zu metadata entries; the limit is %u", quote(what).text,
+                    pair_count, LIMIT_METADATA_PAIRS);
+    for (size_t i = 0; i < pair_count; i++) {
+        if (strlen(pairs[i].key) > LIMIT_NAME_BYTES ||
+            strlen(pairs[i].value) > LIMIT_METADATA_VALUE_BYTES)
+            return fail(ULP_E_LIMIT,
+                        "%s: the metadata entry %s is too long; the limit is %u bytes for the key "
+                        "and %u for the value",
+                        quote(what).text, quote(pairs[i].key).text, LIMIT_NAME_BYTES,
+                        LIMIT_METADATA_VALUE_BYTES);
+    }
+    return ULP_OK;
+}
+
 static enum ulp_status append_pairs(const char *what, const struct ulp_text_pair *pairs,
                                     size_t count, struct buffer *out) {
     struct ulp_text_pair *sorted = NULL;
@@ -149,8 +170,10 @@ enum ulp_status safetensors_encode_header(const char *what, const struct ulp_ten
     static const uint8_t length_later[SAFETENSORS_LENGTH_BYTES];
     struct slot *slots = NULL;
     uint64_t end = 0, file_bytes;
-    enum ulp_status status = mem_zeroed(count, sizeof *slots, &slots);
+    enum ulp_status status = check_limits(what, count, metadata, metadata_count);
 
+    if (!status)
+        status = mem_zeroed(count, sizeof *slots, &slots);
     if (!status)
         status = lay_out(what, tensors, count, slots);
     if (!status)

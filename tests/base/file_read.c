@@ -97,10 +97,10 @@ static void test_directories_and_devices_are_refused(void **state) {
     char *directory = temp_directory_make();
 
     (void)state;
-    assert_refused(directory, FILE_FOLLOW_LINKS, ULP_E_FILE_KIND, "is not a plain file");
+    assert_refused(directory, FILE_FOLLOW_LINKS, ULP_E_FILE_KIND, "not a plain file");
     assert_refused("/dev/null", FILE_FOLLOW_LINKS, ULP_E_FILE_KIND,
-                   "'/dev/null' is not a plain file");
-    assert_refused("/dev/zero", FILE_REFUSE_LINKS, ULP_E_FILE_KIND, "is not a plain file");
+                   "'/dev/null' is a device, not a plain file");
+    assert_refused("/dev/zero", FILE_REFUSE_LINKS, ULP_E_FILE_KIND, "not a plain file");
     temp_directory_remove(directory);
 }
 
@@ -112,8 +112,8 @@ static void test_a_fifo_is_refused_without_waiting(void **state) {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
     alarm(20);
-    assert_refused(path, FILE_FOLLOW_LINKS, ULP_E_FILE_KIND, "fifo' is not a plain file");
-    assert_refused(path, FILE_REFUSE_LINKS, ULP_E_FILE_KIND, "fifo' is not a plain file");
+    assert_refused(path, FILE_FOLLOW_LINKS, ULP_E_FILE_KIND, "fifo' is a FIFO, not a plain file");
+    assert_refused(path, FILE_REFUSE_LINKS, ULP_E_FILE_KIND, "fifo' is a FIFO, not a plain file");
     alarm(0);
     temp_directory_remove(directory);
 }

@@ -65,15 +65,15 @@ static const struct {
     {"1e3", ULP_E_SCHEMA, POINT},
     {"1E3", ULP_E_SCHEMA, POINT},
     {"0e0", ULP_E_SCHEMA, POINT},
-    {"+1", ULP_E_SCHEMA, WHOLE},
-    {"", ULP_E_SCHEMA, "at byte 0 of the JSON text: " WHOLE},
-    {"  ", ULP_E_SCHEMA, "at byte 2 of the JSON text: " WHOLE},
+    {"+1", ULP_E_JSON, WHOLE},
+    {"", ULP_E_JSON, "at byte 0 of the JSON text: " WHOLE},
+    {"  ", ULP_E_JSON, "at byte 2 of the JSON text: " WHOLE},
     {"\"1\"", ULP_E_SCHEMA, WHOLE},
     {"true", ULP_E_SCHEMA, WHOLE},
     {"null", ULP_E_SCHEMA, WHOLE},
     {"[1]", ULP_E_SCHEMA, WHOLE},
     {"{}", ULP_E_SCHEMA, WHOLE},
-    {"NaN", ULP_E_SCHEMA, WHOLE},
+    {"NaN", ULP_E_JSON, WHOLE},
     {"01", ULP_E_JSON, "at byte 0 of the JSON text: a number with a leading zero"},
     {"00", ULP_E_JSON, "a number with a leading zero"},
     {"1x", ULP_E_JSON, "at byte 1 of the JSON text: something follows"},
@@ -114,13 +114,13 @@ static void test_the_wrong_kind_is_named(void **state) {
 
     (void)state;
     json_init(&json, " [1]", 4, "file\n");
-    assert_fails(json_object_begin(&json), ULP_E_JSON,
-                 "'file\\x0a': at byte 1 of the JSON text: expected an object, '{'");
-    assert_fails(json_string(&json, &text), ULP_E_JSON,
-                 "at byte 1 of the JSON text: expected a string");
+    assert_fails(json_object_begin(&json), ULP_E_SCHEMA,
+                 "'file\\x0a': at byte 1 of the JSON text: expected an object, found an array");
+    assert_fails(json_string(&json, &text), ULP_E_SCHEMA,
+                 "at byte 1 of the JSON text: expected a string, found an array");
     json_init(&json, " {}", 3, "file");
-    assert_fails(json_array_begin(&json), ULP_E_JSON,
-                 "at byte 1 of the JSON text: expected an array, '['");
+    assert_fails(json_array_begin(&json), ULP_E_SCHEMA,
+                 "at byte 1 of the JSON text: expected an array, found an object");
     assert_fails(json_fail(&json, ULP_E_HOLE, "own words"), ULP_E_HOLE,
                  "'file': at byte 1 of the JSON text: own words");
     buffer_release(&text);

@@ -17,20 +17,20 @@ struct refusal {
 
 #define NO_VALUE "expected a value"
 #define NO_COMMA "expected ',' or a closing bracket"
-#define NO_KEY "expected a string"
-#define NO_COLON "expected ':' behind a key"
+#define NO_KEY "expected a name in double quotes"
+#define NO_COLON "expected ':' behind a name"
 #define FOLLOWS "something follows the end of the JSON value"
 #define ZERO "a number with a leading zero"
 #define POINT "a number needs digits behind its point"
 #define EXPONENT "a number needs digits in its exponent"
 #define OPEN_STRING "the text ends inside a string"
 #define CONTROL "a control character inside a string"
-#define ESCAPE "an unknown escape sequence"
-#define HEX "\\u needs four hexadecimal digits"
+#define ESCAPE "expected one of \"\\/bfnrtu behind a backslash"
+#define HEX "expected four hexadecimal digits behind \\u"
 #define LOW "a low surrogate without its high half"
 #define HIGH "a high surrogate without its low half"
 #define NUL "a NUL character inside text"
-#define NOT_UTF8 "a byte that is not UTF-8"
+#define NOT_UTF8 "the byte 0x" /* and which one */
 
 static const struct refusal structure[] = {
     REFUSE("", ULP_E_JSON, 0, NO_VALUE),
@@ -189,7 +189,7 @@ static void check(const struct refusal *refusals, size_t count) {
 
         snprintf(expected, sizeof expected, "'a test': at byte %zu of the JSON text: %s",
                  refusal->place, refusal->reason);
-        if (status != refusal->status || strcmp(ulp_last_error(), expected) != 0)
+        if (status != refusal->status || strncmp(ulp_last_error(), expected, strlen(expected)) != 0)
             fail_msg("%s\n  got %s: %s\n  expected %s: %s", refusal->text, ulp_status_name(status),
                      ulp_last_error(), ulp_status_name(refusal->status), expected);
     }

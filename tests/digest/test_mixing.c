@@ -60,7 +60,7 @@ static void count_flips(int input_bit, int kind, uint32_t flips[LANES][64]) {
 
         for (int lane = 0; lane < LANES; lane++) {
             for (int bit = 0; bit < 64; bit++)
-                flips[lane][bit] += (x.lane[lane] ^ y.lane[lane]) >> bit & 1;
+                flips[lane][bit] += (uint32_t)((x.lane[lane] ^ y.lane[lane]) >> bit & 1);
         }
     }
 }

@@ -181,7 +181,7 @@ static void test_incremental_equals_from_scratch(void **state) {
 #define MANY 300
 static struct ulp_tensor many[MANY];
 static uint64_t many_shapes[MANY];
-static char many_names[MANY][8];
+static char many_names[MANY][16];
 
 static uint8_t *make_many(void) {
     uint64_t total = 0;

@@ -43,6 +43,16 @@ TARGET static inline void mix(struct state *s, const uint8_t *from) {
     s->key_b = _mm512_add_epi64(s->key_b, constant(LANES * DIGEST_KEY_B_STEP));
 }
 
+/* Unsigned: the compiler's own reduction adds signed numbers, which must not overflow. */
+TARGET static inline uint64_t total(__m512i lanes) {
+    uint64_t lane[LANES], sum = 0;
+
+    _mm512_storeu_si512(lane, lanes);
+    for (unsigned i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
 TARGET void digest_words_avx512(const void *data, size_t words, uint64_t first_word,
                                 struct ulp_sum *sum) {
     const uint8_t *bytes = data;
@@ -55,7 +65,7 @@ TARGET void digest_words_avx512(const void *data, size_t words, uint64_t first_w
         __builtin_prefetch(bytes + 8 * i + DIGEST_PREFETCH_BYTES);
         mix(&s, bytes + 8 * i);
     }
-    sum->lane[0] += (uint64_t)_mm512_reduce_add_epi64(s.sum_a);
-    sum->lane[1] += (uint64_t)_mm512_reduce_add_epi64(s.sum_b);
+    sum->lane[0] += total(s.sum_a);
+    sum->lane[1] += total(s.sum_b);
     digest_words_portable(bytes + 8 * i, words - i, first_word + i, sum);
 }

@@ -68,7 +68,7 @@ lint: ## clang-tidy and clang-format over the tree
 	@tools/lint build/clang
 
 format: ## put the sources into the project's format
-	@git ls-files '*.c' '*.h' | grep -v '^synth/' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -124,10 +124,14 @@ static void print_row(const char *name, double seconds, size_t bytes, double lim
 
 static int bench_scan(struct arrays *x) {
     static const struct measure measures[] = {
-        {"two-stream compare", run_compare, 0},    {"two-stream compare", run_compare, 1024},
-        {"two-stream compare", run_compare, 2048}, {"two-stream compare", run_compare, 4096},
-        {"count", run_count, 0},                   {"collect", run_collect, 0},
-        {"gather", run_gather, 0},                 {"scatter", run_scatter, 0},
+        {"two-stream compare", run_compare, 0},
+        {"two-stream compare", run_compare, 1024},
+        {"two-stream compare", run_compare, 2048},
+        {"two-stream compare", run_compare, 4096},
+        {"count", run_count, 0},
+        {"collect", run_collect, 0},
+        {"gather", run_gather, 0},
+        {"scatter", run_scatter, 0},
     };
     enum { LIMITS = 4, COUNT = LIMITS, COLLECT, GATHER, SCATTER, ALL };
     double best[ALL], limit;

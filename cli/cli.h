@@ -24,18 +24,21 @@ struct cli_verb {
     const char *summary;  /* one line, lower case, no period */
     const char *operands; /* "MODEL" */
     unsigned operands_min, operands_max;
-    const char *description; /* paragraphs that teach; lines of up to 78 characters */
-    const char *examples;    /* lines of "$ command" and comments */
+    const char *description;          /* paragraphs that teach; lines of up to 78 characters */
+    const char *examples;             /* lines of "$ command" and comments */
     const struct cli_option *options; /* ends with a NULL name */
     enum ulp_status (*run)(const struct cli_args *args);
 };
 
 /* Every verb has these; put them at the end of its table. */
-#define CLI_OPTION_JSON {"json", 0, NULL, "Print one JSON object instead of text."}
-#define CLI_OPTION_HELP {"help", 'h', NULL, "Show this text."}
+#define CLI_OPTION_JSON                                                                            \
+    { "json", 0, NULL, "Print one JSON object instead of text." }
+#define CLI_OPTION_HELP                                                                            \
+    { "help", 'h', NULL, "Show this text." }
 #define CLI_OPTION_THREADS                                                                         \
-    {"threads", 't', "N", "Use N threads; without it, one per CPU. Results do not depend on it."}
-#define CLI_OPTIONS_END {NULL, 0, NULL, NULL}
+    { "threads", 't', "N", "Use N threads; without it, one per CPU. Results do not depend on it." }
+#define CLI_OPTIONS_END                                                                            \
+    { NULL, 0, NULL, NULL }
 
 extern const struct cli_verb verb_info, verb_digest, verb_synth, verb_reshard;
 

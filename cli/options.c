@@ -161,7 +161,8 @@ enum ulp_status option_real(const struct cli_args *args, const char *name, doubl
         return ULP_OK;
     number = strtod(text, &end);
     if (end == text || *end || !(number >= min && number <= max))
-        return ulp_fail(ULP_E_USAGE, "--%s '%s': give a number from %g to %g", name, text, min, max);
+        return ulp_fail(ULP_E_USAGE, "--%s '%s': give a number from %g to %g", name, text, min,
+                        max);
     *value = number;
     return ULP_OK;
 }

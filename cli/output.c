@@ -73,7 +73,10 @@ static struct readable scaled(uint64_t value, double step, const char *const *un
         number /= step;
         unit++;
     }
-    snprintf(out.text, sizeof out.text, unit ? "%.2f %s" : "%.0f %s", number, units[unit]);
+    if (unit)
+        snprintf(out.text, sizeof out.text, "%.2f %s", number, units[unit]);
+    else
+        snprintf(out.text, sizeof out.text, "%.0f%s%s", number, *units[0] ? " " : "", units[0]);
     return out;
 }
 

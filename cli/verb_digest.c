@@ -53,8 +53,7 @@ static void print_text(const struct ulp_model *model, const struct ulp_root *roo
     printf("tensors  %zu\n", ulp_model_count(model));
     printf("bytes    %llu (%s)\n", (unsigned long long)ulp_model_bytes(model),
            readable_bytes(ulp_model_bytes(model)).text);
-    printf("time     %.3f s, %.2f GB/s\n", seconds,
-           (double)ulp_model_bytes(model) / seconds / 1e9);
+    printf("time     %.3f s, %.2f GB/s\n", seconds, (double)ulp_model_bytes(model) / seconds / 1e9);
 }
 
 static enum ulp_status run(const struct cli_args *args) {

@@ -112,13 +112,14 @@ static void print_result(const struct cli_args *args, const struct synth_checkpo
 
 static enum ulp_status write_run(const struct cli_args *args, const struct request *request,
                                  const struct synth_plan *plan) {
-    const struct synth_checkpoints what = {
-        option_text(args, "output"), plan,
-        {(enum synth_regime)request->regime, (enum synth_dtype)request->dtype, (float)request->lr,
-         request->seed},
-        (unsigned)request->steps};
-    uint64_t bytes =
-        plan->params * synth_dtype_bytes(what.run.dtype) * (request->steps + 1), started = now_ns();
+    const struct synth_checkpoints what = {option_text(args, "output"),
+                                           plan,
+                                           {(enum synth_regime)request->regime,
+                                            (enum synth_dtype)request->dtype, (float)request->lr,
+                                            request->seed},
+                                           (unsigned)request->steps};
+    uint64_t bytes = plan->params * synth_dtype_bytes(what.run.dtype) * (request->steps + 1),
+             started = now_ns();
     struct ulp_pool *pool = NULL;
     struct progress_line line;
     struct ulp_progress progress;
@@ -161,7 +162,8 @@ static enum ulp_status run(const struct cli_args *args) {
 static const struct cli_option options[] = {
     {"output", 'o', "DIR", "Where to write; made if missing."},
     {"params", 'p', "N", "Parameters, such as 64M (the default) or 2B."},
-    {"steps", 's', "N", "Optimiser steps, 4 unless given; one more checkpoint than that is written."},
+    {"steps", 's', "N",
+     "Optimiser steps, 4 unless given; one more checkpoint than that is written."},
     {"regime", 0, "KIND",
      "'master' (the default): FP32 master weights, of which the checkpoint is a rounded view. 'bf16': "
      "the weights themselves are rounded after each step, so small updates are lost."},

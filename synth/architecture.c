@@ -18,10 +18,9 @@ static const struct {
     const char *name;
     unsigned rows, columns;
 } layer_tensors[TENSORS_PER_LAYER] = {
-    {"input_layernorm", 4, 0},   {"mlp.down_proj", 4, 12},    {"mlp.gate_proj", 12, 4},
-    {"mlp.up_proj", 12, 4},      {"post_attention_layernorm", 4, 0},
-    {"self_attn.k_proj", 1, 4},  {"self_attn.o_proj", 4, 4},  {"self_attn.q_proj", 4, 4},
-    {"self_attn.v_proj", 1, 4},
+    {"input_layernorm", 4, 0},  {"mlp.down_proj", 4, 12},           {"mlp.gate_proj", 12, 4},
+    {"mlp.up_proj", 12, 4},     {"post_attention_layernorm", 4, 0}, {"self_attn.k_proj", 1, 4},
+    {"self_attn.o_proj", 4, 4}, {"self_attn.q_proj", 4, 4},         {"self_attn.v_proj", 1, 4},
 };
 
 static uint64_t layer_params(uint64_t hidden) {
@@ -80,7 +79,8 @@ int synth_plan_make(struct synth_plan *plan, uint64_t params, uint64_t layers) {
     made.hidden = choose_hidden(params, made.layers);
     if (!made.hidden)
         return -1;
-    outside = params - made.layers * layer_params(made.hidden) - made.hidden; /* less the last norm */
+    outside =
+        params - made.layers * layer_params(made.hidden) - made.hidden; /* less the last norm */
     made.vocabulary = outside / made.hidden;
     made.params = params - outside % made.hidden;
     made.tensors = calloc(made.layers * TENSORS_PER_LAYER + TENSORS_OUTSIDE, sizeof *made.tensors);

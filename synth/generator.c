@@ -143,8 +143,8 @@ static void row_start_moments(struct synth_block *b, size_t row) {
     row_normals(&b->rng, momentum);
     for (size_t i = 0; i < SYNTH_ROW_ELEMENTS; i++) {
         drift[i] = drift_scale * drift[i];
-        momentum[i] = MOMENTUM_FROM_DRIFT * drift[i] +
-                      MOMENTUM_FROM_NOISE * NOISE_SCALE * momentum[i];
+        momentum[i] =
+            MOMENTUM_FROM_DRIFT * drift[i] + MOMENTUM_FROM_NOISE * NOISE_SCALE * momentum[i];
     }
 }
 
@@ -170,7 +170,8 @@ void synth_block_start(struct synth_block *b, const struct synth_run *run, enum 
 // noise, the difference of two pairs of them moves the drift. The two are uncorrelated and have the
 // same deviation.
 static void row_step(float *restrict weight, float *restrict momentum, float *restrict drift,
-                     const uint32_t *restrict word, float noise_unit, float drift_unit, float rate) {
+                     const uint32_t *restrict word, float noise_unit, float drift_unit,
+                     float rate) {
     for (size_t i = 0; i < SYNTH_ROW_ELEMENTS; i++) {
         uint32_t pairs = (word[i] & 0x00ff00ffu) + ((word[i] >> 8) & 0x00ff00ffu);
         int32_t low = (int32_t)(pairs & 0xffffu);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Public entry points on models and tensors: argument checks, then one internal call. */
+#include "tensor/model.h"
 #include "base/status.h"
 #include "tensor/dtype.h"
-#include "tensor/model.h"
 #include "tensor/tensor.h"
 #include "tensor/writer.h"
 

@@ -12,8 +12,10 @@
 #define READ_PIECE_BYTES 65536u
 
 static const char *kind_name(mode_t mode) {
-    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket"
-                                                                                      : "a device";
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISFIFO(mode) ? "a FIFO"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
 }
 
 static enum ulp_status open_plain(const char *path, enum file_links links, int *ret_file,

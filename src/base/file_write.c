@@ -54,8 +54,8 @@ static enum ulp_status create_temporary(struct file_writer *writer) {
     int file = -1;
 
     for (unsigned tries = 0; file < 0 && tries < TEMPORARY_TRIES; tries++) {
-        snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u",
-                 (long)getpid(), atomic_fetch_add(&serial, 1));
+        snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u", (long)getpid(),
+                 atomic_fetch_add(&serial, 1));
         file = openat(descriptor(writer->directory), writer->temporary,
                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST)

@@ -81,7 +81,8 @@ struct status_text {
     const char *advice;
 };
 
-#define TEXT(status, advice) {status, #status, advice}
+#define TEXT(status, advice)                                                                       \
+    { status, #status, advice }
 
 static const struct status_text status_texts[] = {
     TEXT(ULP_OK, "Success."),
@@ -90,11 +91,13 @@ static const struct status_text status_texts[] = {
     TEXT(ULP_E_NOMEM, "Memory ran out; free some, or use fewer threads."),
     TEXT(ULP_E_LIMIT, "The input exceeds a safety limit; docs/limits.md lists them."),
     TEXT(ULP_E_CANCELLED, "The caller asked to stop; nothing was changed."),
-    TEXT(ULP_E_UNSUPPORTED, "This build or machine cannot do it; the message names what is missing."),
+    TEXT(ULP_E_UNSUPPORTED,
+         "This build or machine cannot do it; the message names what is missing."),
     TEXT(ULP_E_NOT_FOUND, "A file or directory is missing; check the path."),
     TEXT(ULP_E_EXISTS, "The target exists already; choose another or remove it."),
     TEXT(ULP_E_PERMISSION, "Access was denied; check owner and mode."),
-    TEXT(ULP_E_NO_SPACE, "The disk or quota is full; nothing was replaced, so free space and retry."),
+    TEXT(ULP_E_NO_SPACE,
+         "The disk or quota is full; nothing was replaced, so free space and retry."),
     TEXT(ULP_E_IO, "The system reported an input/output error; check the device and retry."),
     TEXT(ULP_E_FILE_KIND, "A plain file is needed, not a directory, FIFO, device or symlink."),
     TEXT(ULP_E_FILE_CHANGED, "A file shrank or vanished while in use; retry on files at rest."),

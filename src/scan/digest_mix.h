@@ -18,13 +18,13 @@
 #include <stdint.h>
 #include <ulpsync/model.h>
 
-#define DIGEST_KEY_A_START UINT64_C(0x6a09e667f3bcc909)  /* sqrt 2 */
-#define DIGEST_KEY_A_STEP UINT64_C(0xbb67ae8584caa73b)   /* sqrt 3 */
-#define DIGEST_KEY_B_START UINT64_C(0x3c6ef372fe94f82b)  /* sqrt 5 */
-#define DIGEST_KEY_B_STEP UINT64_C(0xa54ff53a5f1d36f1)   /* sqrt 7 */
-#define DIGEST_MULTIPLY_1 UINT64_C(0x428a2f98d728ae23)   /* cbrt 2 */
-#define DIGEST_MULTIPLY_A UINT64_C(0x7137449123ef65cd)   /* cbrt 3 */
-#define DIGEST_MULTIPLY_B UINT64_C(0xb5c0fbcfec4d3b2f)   /* cbrt 5 */
+#define DIGEST_KEY_A_START UINT64_C(0x6a09e667f3bcc909) /* sqrt 2 */
+#define DIGEST_KEY_A_STEP UINT64_C(0xbb67ae8584caa73b)  /* sqrt 3 */
+#define DIGEST_KEY_B_START UINT64_C(0x3c6ef372fe94f82b) /* sqrt 5 */
+#define DIGEST_KEY_B_STEP UINT64_C(0xa54ff53a5f1d36f1)  /* sqrt 7 */
+#define DIGEST_MULTIPLY_1 UINT64_C(0x428a2f98d728ae23)  /* cbrt 2 */
+#define DIGEST_MULTIPLY_A UINT64_C(0x7137449123ef65cd)  /* cbrt 3 */
+#define DIGEST_MULTIPLY_B UINT64_C(0xb5c0fbcfec4d3b2f)  /* cbrt 5 */
 #define DIGEST_SHIFT_1 32
 #define DIGEST_SHIFT_2 29
 #define DIGEST_SHIFT_3 32

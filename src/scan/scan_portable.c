@@ -31,8 +31,8 @@
         return found;                                                                              \
     }                                                                                              \
                                                                                                    \
-    void scan_gather_##WIDTH(const void *from, const uint32_t *positions, size_t n,              \
-                               void *values) {                                                     \
+    void scan_gather_##WIDTH(const void *from, const uint32_t *positions, size_t n,                \
+                             void *values) {                                                       \
         for (size_t i = 0; i < n; i++) {                                                           \
             TYPE value = load_##WIDTH(from, positions[i]);                                         \
                                                                                                    \
@@ -40,8 +40,7 @@
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    void scan_scatter_##WIDTH(void *to, const uint32_t *positions, size_t n,                     \
-                                const void *values) {                                              \
+    void scan_scatter_##WIDTH(void *to, const uint32_t *positions, size_t n, const void *values) { \
         for (size_t i = 0; i < n; i++) {                                                           \
             TYPE value = load_##WIDTH(values, i);                                                  \
                                                                                                    \

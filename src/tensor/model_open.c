@@ -106,8 +106,8 @@ static enum ulp_status check_index(const char *what, const struct shard_index *i
 
     for (size_t i = 0; i < index->count; i++) {
         const struct index_entry *entry = &index->entries[i];
-        const char **file = bsearch(&entry->file, index->files, index->file_count,
-                                    sizeof *index->files, by_text);
+        const char **file =
+            bsearch(&entry->file, index->files, index->file_count, sizeof *index->files, by_text);
         const struct shard *shard = &model->shards[file - index->files];
 
         if (!tensor_find(shard->tensors, shard->count, entry->tensor))

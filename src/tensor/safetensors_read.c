@@ -52,11 +52,11 @@ static enum ulp_status read_metadata(struct parse *parse) {
         if (!status)
             status = json_string(&parse->json, &parse->text);
         if (!status)
-            status = arena_text(&shard->arena, buffer_text(&parse->name), parse->name.used,
-                                &pair.key);
+            status =
+                arena_text(&shard->arena, buffer_text(&parse->name), parse->name.used, &pair.key);
         if (!status)
-            status = arena_text(&shard->arena, buffer_text(&parse->text), parse->text.used,
-                                &pair.value);
+            status =
+                arena_text(&shard->arena, buffer_text(&parse->text), parse->text.used, &pair.value);
         if (!status)
             shard->metadata[shard->metadata_count++] = pair;
     }
@@ -104,7 +104,8 @@ static enum ulp_status read_offsets(struct parse *parse, struct ulp_tensor *tens
 
     while (!status && !(status = json_element(&parse->json, &more)) && more) {
         if (count == 2)
-            return json_fail(&parse->json, ULP_E_SCHEMA, "'data_offsets' has more than two numbers");
+            return json_fail(&parse->json, ULP_E_SCHEMA,
+                             "'data_offsets' has more than two numbers");
         status = json_u64(&parse->json, &ends[count++]);
     }
     if (status)
@@ -152,11 +153,11 @@ static enum ulp_status read_tensor(struct parse *parse) {
     if (!status && shard->count == LIMIT_TENSORS)
         status = too_many(parse, LIMIT_TENSORS, "tensors");
     if (!status)
-        status = mem_grow(&shard->tensors, shard->count, sizeof *shard->tensors,
-                          &parse->tensor_room);
+        status =
+            mem_grow(&shard->tensors, shard->count, sizeof *shard->tensors, &parse->tensor_room);
     if (!status)
-        status = arena_text(&shard->arena, buffer_text(&parse->name), parse->name.used,
-                            &tensor.name);
+        status =
+            arena_text(&shard->arena, buffer_text(&parse->name), parse->name.used, &tensor.name);
     if (!status)
         status = json_object_begin(&parse->json);
     while (!status && !(status = json_member(&parse->json, &parse->text, &more)) && more)
@@ -216,13 +217,13 @@ static enum ulp_status check_tiling(struct parse *parse) {
                         (unsigned long long)begin, quote(shard->tensors[i - 1].name).text);
         if (begin > end)
             return fail(ULP_E_HOLE, "%s: bytes %llu to %llu in front of tensor %s belong to none",
-                        quote(what(parse)).text, (unsigned long long)end,
-                        (unsigned long long)begin, quote(tensor->name).text);
+                        quote(what(parse)).text, (unsigned long long)end, (unsigned long long)begin,
+                        quote(tensor->name).text);
         end = begin + tensor->bytes;
     }
     if (end != parse->section_bytes)
-        return fail(ULP_E_TRAILING, "%s: %llu bytes follow the last tensor", quote(what(parse)).text,
-                    (unsigned long long)(parse->section_bytes - end));
+        return fail(ULP_E_TRAILING, "%s: %llu bytes follow the last tensor",
+                    quote(what(parse)).text, (unsigned long long)(parse->section_bytes - end));
     return ULP_OK;
 }
 
@@ -282,7 +283,8 @@ static enum ulp_status frame(struct parse *parse) {
         return fail(ULP_E_HEADER, "%s announces an empty header; is it safetensors?",
                     quote(what(parse)).text);
     if (file[SAFETENSORS_LENGTH_BYTES] != '{')
-        return fail(ULP_E_HEADER, "%s: the header begins with byte 0x%02x, not '{'; is it safetensors?",
+        return fail(ULP_E_HEADER,
+                    "%s: the header begins with byte 0x%02x, not '{'; is it safetensors?",
                     quote(what(parse)).text, file[SAFETENSORS_LENGTH_BYTES]);
     json_init(&parse->json, file + SAFETENSORS_LENGTH_BYTES, (size_t)length, what(parse));
     parse->section = file + SAFETENSORS_LENGTH_BYTES + length;

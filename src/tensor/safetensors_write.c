@@ -97,8 +97,8 @@ static enum ulp_status append_pairs(const char *what, const struct ulp_text_pair
     status = buffer_append_text(out, "\"__metadata__\":");
     for (size_t i = 0; !status && i < count; i++) {
         if (i && !by_key(&sorted[i - 1], &sorted[i]))
-            status = fail(ULP_E_DUPLICATE, "%s: the metadata key %s occurs twice",
-                          quote(what).text, quote(sorted[i].key).text);
+            status = fail(ULP_E_DUPLICATE, "%s: the metadata key %s occurs twice", quote(what).text,
+                          quote(sorted[i].key).text);
         if (!status && (!is_text(sorted[i].key) || !is_text(sorted[i].value)))
             status = fail(ULP_E_UTF8, "%s: the metadata entry %s is not UTF-8", quote(what).text,
                           quote(sorted[i].key).text);
@@ -122,8 +122,8 @@ static enum ulp_status append_tensor(const struct ulp_tensor *tensor, uint64_t b
     if (!status)
         status = buffer_append_format(out, ":{\"dtype\":\"%s\",\"shape\":[", tensor->dtype);
     for (uint32_t i = 0; !status && i < tensor->rank; i++)
-        status = buffer_append_format(out, "%s%llu", i ? "," : "",
-                                      (unsigned long long)tensor->shape[i]);
+        status =
+            buffer_append_format(out, "%s%llu", i ? "," : "", (unsigned long long)tensor->shape[i]);
     if (status)
         return status;
     return buffer_append_format(out, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
@@ -179,8 +179,8 @@ enum ulp_status safetensors_encode_header(const char *what, const struct ulp_ten
     if (!status)
         status = buffer_append(header, length_later, sizeof length_later);
     if (!status)
-        status = append_header(what, slots, count, metadata, metadata_count, header, ret_offsets,
-                               &end);
+        status =
+            append_header(what, slots, count, metadata, metadata_count, header, ret_offsets, &end);
     mem_free(slots);
     if (status)
         return status;

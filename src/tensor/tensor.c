@@ -122,10 +122,11 @@ enum ulp_status tensor_measure(const char *what, struct ulp_tensor *tensor, uint
     } else {
         status = known_bytes(what, tensor, elements, &bytes);
         if (!status && bytes != stored_bytes)
-            status = fail(ULP_E_SIZE,
-                          "%s: tensor %s: dtype %s and its shape need %llu bytes, but %llu are there",
-                          quote(what).text, quote(tensor->name).text, tensor->dtype,
-                          (unsigned long long)bytes, (unsigned long long)stored_bytes);
+            status =
+                fail(ULP_E_SIZE,
+                     "%s: tensor %s: dtype %s and its shape need %llu bytes, but %llu are there",
+                     quote(what).text, quote(tensor->name).text, tensor->dtype,
+                     (unsigned long long)bytes, (unsigned long long)stored_bytes);
     }
     if (status)
         return status;

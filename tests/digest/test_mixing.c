@@ -290,10 +290,12 @@ static void test_lanes_are_independent(void **state) {
         both += (uint32_t)__builtin_popcount(low_a ^ low_b);
     }
     assert_few_collisions("combined lanes", 0);
-    assert_in_range(both, SAMPLES * 16 - 6 * 724, SAMPLES * 16 + 6 * 724); /* sqrt(32 n) / 2 = 724 */
+    assert_in_range(both, SAMPLES * 16 - 6 * 724,
+                    SAMPLES * 16 + 6 * 724); /* sqrt(32 n) / 2 = 724 */
 }
 
 TEST_MAIN(test_avalanche_of_words_and_positions, test_low_entropy_inputs,
           test_single_bit_changes_do_not_repeat, test_changes_at_one_position_do_not_repeat,
           test_ulp_steps_do_not_repeat, test_swaps_do_not_repeat, test_rotations_do_not_repeat,
-          test_paired_changes_do_not_cancel, test_moving_with_the_key_is_seen, test_lanes_are_independent)
+          test_paired_changes_do_not_cancel, test_moving_with_the_key_is_seen,
+          test_lanes_are_independent)

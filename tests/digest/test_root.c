@@ -20,11 +20,8 @@ static void make_state(void) {
     for (int i = 0; i < TENSORS; i++) {
         shapes[i][0] = 20;
         shapes[i][1] = ELEMENTS / 20;
-        tensors[i] = (struct ulp_tensor){.name = names[i],
-                                         .dtype = "BF16",
-                                         .shape = shapes[i],
-                                         .rank = 2,
-                                         .data = contents[i]};
+        tensors[i] = (struct ulp_tensor){
+            .name = names[i], .dtype = "BF16", .shape = shapes[i], .rank = 2, .data = contents[i]};
         assert_ok(ulp_tensor_measure(&tensors[i]));
     }
 }

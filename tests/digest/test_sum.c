@@ -19,7 +19,8 @@ static struct ulp_sum naive(const uint8_t *data, size_t bytes, uint64_t first_wo
     for (size_t at = 0; at < bytes; at += 8) {
         size_t left = bytes - at;
 
-        sum_add(&sum, digest_mix(first_word + at / 8, load_le_partial(data + at, left < 8 ? left : 8)));
+        sum_add(&sum,
+                digest_mix(first_word + at / 8, load_le_partial(data + at, left < 8 ? left : 8)));
     }
     return sum;
 }
@@ -82,7 +83,7 @@ static void follow_changes(unsigned width, size_t bytes, unsigned rarity) {
     memcpy(new, old, bytes);
     for (size_t i = 0; i < n; i++) {
         if (test_random() % rarity == 0)
-            test_random_bytes(new + i * width, width);
+            test_random_bytes(new + i *width, width);
     }
     before = naive(old, bytes, first);
     after = naive(new, bytes, first);

@@ -21,10 +21,11 @@ const struct scan_kernels *scan_kernels(unsigned width) {
 #endif
         &scan_portable,
     };
+    const size_t last = sizeof best_first / sizeof best_first[0] - 1;
     const uint32_t features = cpu_features();
     size_t i = 0;
 
-    while (best_first[i]->needs & ~features)
-        i++; /* ends: the portable one needs nothing */
+    while (i < last && (best_first[i]->needs & ~features))
+        i++;
     return &best_first[i]->kernels[width_index(width)];
 }

@@ -54,7 +54,7 @@ gpu-check: ## GPU tests; exit code 77 on a machine without a GPU
 	@tools/gpu-check
 
 install: all ## into PREFIX, /usr/local unless given
-	@cmake --install build --prefix $(PREFIX)
+	@cmake --install build --prefix "$(abspath $(PREFIX))"
 
 coverage: ## line coverage of the default tests
 	@tools/setup all

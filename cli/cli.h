@@ -37,6 +37,8 @@ struct cli_verb {
     { "help", 'h', NULL, "Show this text." }
 #define CLI_OPTION_THREADS                                                                         \
     { "threads", 't', "N", "Use N threads; without it, one per CPU. Results do not depend on it." }
+#define CLI_OPTION_VERBOSE                                                                         \
+    { "verbose", 'v', NULL, "Say on standard error what is being done." }
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 

@@ -77,34 +77,33 @@ void help_program(void) {
     for (size_t i = 0; cli_verbs[i]; i++)
         printf("  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     printf("\n'ulpsync VERB --help' teaches a verb; 'ulpsync --version' names this version.\n");
-    printf("\nExit codes: %s", exit_codes);
+    printf("\nExit codes:\n%s", exit_codes);
 }
 
-/* A line that begins with a dot or quote would be a roff request; a dash may become a hyphen. */
-static void print_roff(const char *text) {
-    bool at_line_start = true;
+/* One character of text. A dot or quote could be a roff request, a dash could become a hyphen. */
+static void print_roff_character(char c) {
+    if (c == '.' || c == '\'')
+        printf("\\&%c", c);
+    else if (c == '-')
+        fputs("\\-", stdout);
+    else if (c == '\\')
+        fputs("\\e", stdout);
+    else
+        putchar(c);
+}
 
-    for (; *text; text++) {
-        if (at_line_start && (*text == '.' || *text == '\''))
-            fputs("\\&", stdout);
-        if (*text == '-')
-            fputs("\\-", stdout);
-        else if (*text == '\\')
-            fputs("\\e", stdout);
-        else
-            putchar(*text);
-        at_line_start = *text == '\n';
-    }
+static void print_roff(const char *text) {
+    while (*text)
+        print_roff_character(*text++);
 }
 
 static void print_roff_section(const char *title, const char *text, bool verbatim) {
     printf(".SH %s\n%s", title, verbatim ? ".nf\n" : "");
-    for (; *text; text++) { /* empty lines are paragraphs */
-        if (!verbatim && text[0] == '\n' && text[1] == '\n') {
-            fputs("\n.PP", stdout);
-            continue;
-        }
-        print_roff((char[]){*text, 0});
+    for (; *text; text++) {
+        if (!verbatim && text[0] == '\n' && text[1] == '\n')
+            fputs("\n.PP", stdout); /* empty lines are paragraphs */
+        else
+            print_roff_character(*text);
     }
     fputs(verbatim ? ".fi\n" : "", stdout);
 }

@@ -35,7 +35,9 @@ static void print_failure(enum ulp_status status, bool json) {
         json_out_end(&out, '}');
         return;
     }
-    fprintf(stderr, "ulpsync: %s\n", ulp_last_error());
+    fputs("ulpsync: ", stderr);
+    print_safely(stderr, ulp_last_error());
+    fputc('\n', stderr);
     if (status != ULP_E_USAGE)
         fprintf(stderr, "  %s [%s, exit code %d]\n", advice, ulp_status_name(status), (int)status);
 }
@@ -75,6 +77,15 @@ static enum ulp_status run_help(int count, char **words) {
     return ULP_OK;
 }
 
+static void print_log(void *user, enum ulp_log_level level, const char *message) {
+    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+
+    (void)user;
+    fprintf(stderr, "ulpsync: %s: ", names[level]);
+    print_safely(stderr, message);
+    fputc('\n', stderr);
+}
+
 static enum ulp_status run_verb(const struct cli_verb *verb, int count, char **words, bool *json) {
     struct cli_args args;
     enum ulp_status status = options_parse(verb, count, words, &args);
@@ -88,6 +99,8 @@ static enum ulp_status run_verb(const struct cli_verb *verb, int count, char **w
         help_verb(verb);
         return ULP_OK;
     }
+    if (option_given(&args, "verbose"))
+        ulp_log_set(print_log, NULL, ULP_LOG_DEBUG);
     return verb->run(&args);
 }
 
@@ -107,7 +120,7 @@ int main(int argc, char **argv) {
     terminal_prepare();
     if (verb)
         status = run_verb(verb, argc - 2, argv + 2, &json);
-    else if (!strcmp(word, "--version"))
+    else if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
         status = printf("ulpsync %s (%s)\n", ulp_version(), ulp_cpu()) < 0 ? ULP_E_IO : ULP_OK;
     else if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         status = run_help(0, NULL);
@@ -118,5 +131,7 @@ int main(int argc, char **argv) {
     status = finish_output(status);
     if (status)
         print_failure(status, json);
+    fflush(stdout);
+    terminal_finish();
     return (int)status;
 }

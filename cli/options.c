@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +65,8 @@ static enum ulp_status check_operands(const struct cli_args *args) {
     if (option_given(args, "help"))
         return ULP_OK;
     if (args->operand_count < verb->operands_min)
-        return ulp_fail(ULP_E_USAGE, "something is missing: ulpsync %s %s", verb->name,
+        return ulp_fail(ULP_E_USAGE, "%.*s is missing: ulpsync %s %s",
+                        (int)strcspn(verb->operands, " "), verb->operands, verb->name,
                         verb->operands);
     if (args->operand_count > verb->operands_max)
         return ulp_fail(ULP_E_USAGE, "'%s' is one too many: ulpsync %s %s",
@@ -108,31 +110,53 @@ bool option_given(const struct cli_args *args, const char *name) {
     return option_text(args, name) != NULL;
 }
 
-/* 0 for what is not a unit. */
-static double unit_of(const char *suffix) {
+/* Decimal places that a unit stands for; -1 for what is not a unit. */
+static int unit_places(const char *suffix) {
     static const struct {
         const char *suffix;
-        double factor;
-    } units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"B", 1e9}, {"T", 1e12}};
+        int places;
+    } units[] = {{"", 0}, {"K", 3}, {"M", 6}, {"G", 9}, {"B", 9}, {"T", 12}};
 
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (!strcmp(suffix, units[i].suffix))
-            return units[i].factor;
+            return units[i].places;
     }
-    return 0;
+    return -1;
 }
 
-/* A double holds whole numbers exactly up to 2^53, far beyond what any count here means. */
-static bool parse_count(const char *text, uint64_t *ret_value) {
-    size_t digits = strspn(text, "0123456789.");
-    char *end;
-    double number = strtod(text, &end) * unit_of(text + digits);
+static bool append_digit(uint64_t *value, int digit) {
+    return !__builtin_mul_overflow(*value, 10u, value) &&
+           !__builtin_add_overflow(*value, (uint64_t)digit, value);
+}
 
-    if (!digits || end != text + digits || unit_of(end) == 0 || number >= 0x1p53 ||
-        number != (double)(uint64_t)number)
+/* "8.03B" is 803 with seven more zeros: digits, with a point anywhere, moved by the unit. */
+static bool parse_count(const char *text, uint64_t *ret_value) {
+    size_t length = strspn(text, "0123456789.");
+    int places = unit_places(text + length);
+    bool behind_point = false, digits = false;
+    uint64_t value = 0;
+
+    if (places < 0)
         return false;
-    *ret_value = (uint64_t)number;
-    return true;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '.' && behind_point)
+            return false;
+        if (text[i] == '.') {
+            behind_point = true;
+            continue;
+        }
+        if (behind_point && places-- == 0)
+            return false; /* a fraction is left */
+        digits = true;
+        if (!append_digit(&value, text[i] - '0'))
+            return false;
+    }
+    for (; places > 0; places--) {
+        if (!append_digit(&value, 0))
+            return false;
+    }
+    *ret_value = value;
+    return digits;
 }
 
 enum ulp_status option_count(const struct cli_args *args, const char *name, uint64_t min,
@@ -143,10 +167,10 @@ enum ulp_status option_count(const struct cli_args *args, const char *name, uint
     if (!text)
         return ULP_OK;
     if (!parse_count(text, &number) || number < min || number > max)
-        return ulp_fail(ULP_E_USAGE,
-                        "--%s '%s': give a whole number from %llu to %llu; K, M, G and T are "
-                        "understood, as in 64M",
-                        name, text, (unsigned long long)min, (unsigned long long)max);
+        return ulp_fail(
+            ULP_E_USAGE,
+            "--%s '%s': give a whole number from %llu to %llu, such as 12, 64K, 1.5M or 2B", name,
+            text, (unsigned long long)min, (unsigned long long)max);
     *value = number;
     return ULP_OK;
 }
@@ -188,7 +212,7 @@ enum ulp_status option_choice(const struct cli_args *args, const char *name,
 
 enum ulp_status option_pool(const struct cli_args *args, struct ulp_pool **ret_pool) {
     uint64_t threads = 0; /* one per CPU */
-    enum ulp_status status = option_count(args, "threads", 1, 1024, &threads);
+    enum ulp_status status = option_count(args, "threads", 1, UINT_MAX, &threads);
 
     return status ? status : ulp_pool_new((unsigned)threads, ret_pool);
 }

@@ -24,7 +24,7 @@ enum ulp_status options_parse(const struct cli_verb *verb, int count, char **wor
 const char *option_text(const struct cli_args *args, const char *name);
 bool option_given(const struct cli_args *args, const char *name);
 
-/* Whole numbers, decimal, with an optional K, M, G/B or T (thousands): "64M", "2B", "1.5G".
+/* Whole numbers with an optional K, M, G, B or T (powers of a thousand): "64M", "2B", "8.03B".
  * *value is left alone when the option was not given. */
 enum ulp_status option_count(const struct cli_args *args, const char *name, uint64_t min,
                              uint64_t max, uint64_t *value);

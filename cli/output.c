@@ -1,19 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+
+/* Length of the well-formed UTF-8 sequence that stands here, 0 if there is none. */
+static size_t utf8_here(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+    if (s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    /* overlong forms, surrogates, beyond U+10FFFF */
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return length;
+}
 
 static void print_json_string(const char *text) {
     putchar('"');
-    for (; *text; text++) {
+    while (*text) {
         unsigned char c = (unsigned char)*text;
+        size_t length = utf8_here(text);
 
         if (c == '"' || c == '\\')
             printf("\\%c", c);
         else if (c < 0x20 || c == 0x7f)
             printf("\\u%04x", c);
+        else if (length)
+            fwrite(text, 1, length, stdout);
         else
-            putchar(c);
+            fputs("\\ufffd", stdout);
+        text += length ? length : 1;
     }
     putchar('"');
 }
@@ -59,11 +82,6 @@ void json_out_real(struct json_out *out, const char *key, double value) {
     printf("%.9g", value);
 }
 
-void json_out_bool(struct json_out *out, const char *key, bool value) {
-    next(out, key);
-    fputs(value ? "true" : "false", stdout);
-}
-
 static struct readable scaled(uint64_t value, double step, const char *const *units) {
     struct readable out;
     double number = (double)value;
@@ -92,13 +110,21 @@ struct readable readable_count(uint64_t count) {
     return scaled(count, 1000, units);
 }
 
-void print_name(const char *name) {
-    for (; *name; name++) {
-        unsigned char c = (unsigned char)*name;
+/* C0 and C1 control characters; the latter are two bytes in UTF-8. */
+static bool is_control(const char *text) {
+    unsigned char c = (unsigned char)text[0];
 
-        if (c < 0x20 || c == 0x7f)
-            printf("\\x%02x", c);
+    return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
+}
+
+void print_safely(FILE *to, const char *text) {
+    while (*text) {
+        size_t length = is_control(text) ? 0 : utf8_here(text);
+
+        if (length)
+            fwrite(text, 1, length, to);
         else
-            putchar(c);
+            fprintf(to, "\\x%02x", (unsigned char)*text);
+        text += length ? length : 1;
     }
 }

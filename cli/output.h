@@ -3,8 +3,8 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* A JSON object or array being printed. Keys are NULL inside arrays. */
 struct json_out {
@@ -17,7 +17,6 @@ void json_out_end(struct json_out *out, char bracket);
 void json_out_text(struct json_out *out, const char *key, const char *text);
 void json_out_u64(struct json_out *out, const char *key, uint64_t value);
 void json_out_real(struct json_out *out, const char *key, double value);
-void json_out_bool(struct json_out *out, const char *key, bool value);
 
 /* "1.50 GiB"; lives until the end of the full expression. */
 struct readable {
@@ -26,7 +25,8 @@ struct readable {
 struct readable readable_bytes(uint64_t bytes);
 struct readable readable_count(uint64_t count);
 
-/* Prints UTF-8 from a file with control characters escaped, so that it cannot drive the terminal. */
-void print_name(const char *name);
+/* Prints text from outside with control characters and ill-formed UTF-8 escaped, so that it cannot
+ * drive the terminal. */
+void print_safely(FILE *to, const char *text);
 
 #endif

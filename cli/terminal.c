@@ -10,32 +10,47 @@
 
 #define REDRAW_NS 100000000u
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t stop_signal;
 
-static void on_interrupt(int signal) {
-    (void)signal;
-    interrupted = 1;
+static void on_stop(int number) {
+    stop_signal = number;
 }
 
 /* Only async-signal-safe calls: the program was in the middle of anything. */
-static void on_lost_page(int signal) {
+static void on_lost_page(int number) {
     static const char message[] =
         "ulpsync: a mapped file shrank or could not be read while it was in use; "
         "retry when nothing writes to it\n";
     ssize_t ignored = write(STDERR_FILENO, message, sizeof message - 1);
 
-    (void)signal;
+    (void)number;
     (void)ignored;
     _exit(ULP_E_FILE_CHANGED);
 }
 
+/* The second time the signal ends the program at once. */
+static void stop_on(int number) {
+    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND}, before;
+
+    if (!sigaction(number, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(number, &stop, NULL);
+}
+
 void terminal_prepare(void) {
-    struct sigaction stop = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     struct sigaction lost = {.sa_handler = on_lost_page};
 
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
+    stop_on(SIGINT);
+    stop_on(SIGTERM);
+    stop_on(SIGHUP);
     sigaction(SIGBUS, &lost, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+void terminal_finish(void) {
+    if (!stop_signal)
+        return;
+    signal(stop_signal, SIG_DFL);
+    raise(stop_signal);
 }
 
 uint64_t now_ns(void) {
@@ -56,7 +71,7 @@ static int report(void *user, uint64_t done, uint64_t total) {
         fprintf(stderr, "\r%s %3.0f %%  %s  %.2f GB/s\033[K", line->doing, 100 * share,
                 readable_bytes((uint64_t)bytes).text, bytes / (double)(now - line->started_ns));
     }
-    return interrupted;
+    return stop_signal != 0;
 }
 
 struct ulp_progress progress_begin(struct progress_line *line, const char *doing,

@@ -7,9 +7,15 @@
 #include <stdint.h>
 #include <ulpsync/ulpsync.h>
 
-/* From here on SIGINT and SIGTERM end long work cleanly, through its progress report, and a file
- * that shrinks under a mapping ends the program with a message and ULP_E_FILE_CHANGED. */
+/*
+ * From here on SIGINT, SIGTERM and SIGHUP, unless they were ignored, end long work cleanly, through
+ * its progress report; a file that shrinks under a mapping ends the program with a message and
+ * ULP_E_FILE_CHANGED; and a file size limit is an error like a full disk.
+ */
 void terminal_prepare(void);
+
+/* If a signal asked for the end, ends the program by that signal, so that its parent sees it. */
+void terminal_finish(void);
 
 /* A line on standard error that is redrawn in place; nothing at all when that is not a terminal. */
 struct progress_line {

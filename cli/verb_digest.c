@@ -45,7 +45,7 @@ static void print_text(const struct ulp_model *model, const struct ulp_root *roo
     for (size_t i = 0; sums && i < ulp_model_count(model); i++) {
         printf("%016llx%016llx  ", (unsigned long long)sums[i].lane[0],
                (unsigned long long)sums[i].lane[1]);
-        print_name(tensors[i].name);
+        print_safely(stdout, tensors[i].name);
         putchar('\n');
     }
     ulp_root_hex(root, hex);
@@ -53,7 +53,9 @@ static void print_text(const struct ulp_model *model, const struct ulp_root *roo
     printf("tensors  %zu\n", ulp_model_count(model));
     printf("bytes    %llu (%s)\n", (unsigned long long)ulp_model_bytes(model),
            readable_bytes(ulp_model_bytes(model)).text);
-    printf("time     %.3f s, %.2f GB/s\n", seconds, (double)ulp_model_bytes(model) / seconds / 1e9);
+    if (!sums) /* with them, the output is for comparing */
+        printf("time     %.3f s, %.2f GB/s\n", seconds,
+               (double)ulp_model_bytes(model) / seconds / 1e9);
 }
 
 static enum ulp_status run(const struct cli_args *args) {
@@ -97,6 +99,7 @@ static const struct cli_option options[] = {
     {"tensors", 0, NULL, "Also print the sum of every tensor, to find out which ones differ."},
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON,
+    CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
 };
@@ -108,9 +111,9 @@ const struct cli_verb verb_digest = {
     .operands_min = 1,
     .operands_max = 1,
     .description =
-        "Prints the root digest of MODEL, a safetensors file or a directory of them. Two\n"
-        "models have the same root exactly when they hold the same tensors, bit for bit:\n"
-        "how they are spread over files does not matter, nor does their metadata.\n"
+        "Prints the root digest of MODEL, a safetensors file or a directory of them.\n"
+        "Models that hold the same tensors, bit for bit, have the same root, and others\n"
+        "another: how they are spread over files does not matter, nor does metadata.\n"
         "\n"
         "The root is what patches name as their base and their result, so this is how to\n"
         "ask whether a worker has the trainer's weights.\n",

@@ -99,7 +99,7 @@ static void print_json(const struct ulp_model *model, const struct totals *total
 
 static void print_tensor(const struct ulp_tensor *tensor) {
     printf("%-8s %10s  ", tensor->dtype, readable_bytes(tensor->bytes).text);
-    print_name(tensor->name);
+    print_safely(stdout, tensor->name);
     fputs(" [", stdout);
     for (uint32_t i = 0; i < tensor->rank; i++)
         printf("%s%llu", i ? ", " : "", (unsigned long long)tensor->shape[i]);
@@ -138,6 +138,7 @@ static enum ulp_status run(const struct cli_args *args) {
 static const struct cli_option options[] = {
     {"tensors", 0, NULL, "Also list every tensor."},
     CLI_OPTION_JSON,
+    CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
 };

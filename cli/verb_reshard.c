@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 static enum ulp_status run(const struct cli_args *args) {
@@ -13,7 +14,7 @@ static enum ulp_status run(const struct cli_args *args) {
     struct ulp_progress progress;
     uint64_t shards = 1;
     size_t metadata_count;
-    enum ulp_status status = option_count(args, "shards", 1, 4096, &shards);
+    enum ulp_status status = option_count(args, "shards", 1, UINT_MAX, &shards);
 
     if (!status && !directory)
         status = ulp_fail(ULP_E_USAGE, "say where to write: -o DIR");
@@ -47,6 +48,7 @@ static const struct cli_option options[] = {
     {"output", 'o', "DIR", "Where to write; made if missing. It must not hold a model yet."},
     {"shards", 'n', "N", "How many files; without it, one."},
     CLI_OPTION_JSON,
+    CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
 };
@@ -58,12 +60,13 @@ const struct cli_verb verb_reshard = {
     .operands_min = 1,
     .operands_max = 1,
     .description =
-        "Writes the tensors and metadata of MODEL into DIR, as model.safetensors or as N\n"
-        "files of about equal size with an index. The encoding is canonical: the same\n"
-        "tensors always give the same bytes. The root digest stays what it was.\n"
+        "Writes the tensors of MODEL into DIR, as model.safetensors or as N files of\n"
+        "about equal size with an index, each with the metadata of MODEL's first file.\n"
+        "The encoding is canonical: the same tensors always give the same bytes. The\n"
+        "root digest stays what it was.\n"
         "\n"
-        "Files appear under their names complete and synced, the index last, so a reader\n"
-        "never sees half a model.\n",
+        "Files appear under their names complete and synced, the index last; until then\n"
+        "the model is refused as incomplete. Nothing that is there is replaced.\n",
     .examples = "  $ ulpsync reshard model.safetensors -o sharded --shards 5\n"
                 "  $ ulpsync reshard sharded -o single\n",
     .options = options,

@@ -4,13 +4,8 @@
 #include "cli/terminal.h"
 #include "synth/checkpoints.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 /* What the recorded runs were trained with; see docs/synth.md. */
 #define LR_MASTER 1e-6
@@ -41,19 +36,12 @@ static enum ulp_status read_request(const struct cli_args *args, struct request 
     request->lr = request->regime == SYNTH_MASTER ? LR_MASTER : LR_BF16;
     if (!status)
         status = option_real(args, "lr", 1e-12, 1.0, &request->lr);
+    if (!status && request->regime == SYNTH_BF16 && request->dtype == SYNTH_DT_F32)
+        status = ulp_fail(ULP_E_USAGE, "with --dtype f32 there is nothing to round after a step; "
+                                       "use --regime master");
     if (!status && !option_given(args, "output"))
         status = ulp_fail(ULP_E_USAGE, "say where to write: -o DIR");
     return status;
-}
-
-static enum ulp_status make_directory(const char *directory) {
-    struct stat info;
-
-    if (!mkdir(directory, 0777) ||
-        (errno == EEXIST && !stat(directory, &info) && S_ISDIR(info.st_mode)))
-        return ULP_OK;
-    return ulp_fail(errno == ENOENT ? ULP_E_NOT_FOUND : ULP_E_IO, "cannot make directory '%s': %s",
-                    directory, strerror(errno));
 }
 
 /* A run is tens of files of gigabytes; better to know beforehand. */
@@ -68,21 +56,6 @@ static enum ulp_status check_space(const char *directory, uint64_t bytes) {
         return ULP_OK;
     return ulp_fail(ULP_E_NO_SPACE, "this run needs %s in '%s', which has %s free",
                     readable_bytes(bytes).text, directory, readable_bytes(there).text);
-}
-
-static enum ulp_status check_free(const char *directory, unsigned steps) {
-    for (unsigned step = 0; step <= steps; step++) {
-        char *path = synth_checkpoint_path(directory, step);
-        bool there = path && !access(path, F_OK);
-
-        free(path);
-        if (there)
-            return ulp_fail(ULP_E_EXISTS,
-                            "'%s' holds step-%03u.safetensors already; choose another directory or "
-                            "add --force",
-                            directory, step);
-    }
-    return ULP_OK;
 }
 
 static void print_result(const struct cli_args *args, const struct synth_checkpoints *what,
@@ -112,21 +85,20 @@ static void print_result(const struct cli_args *args, const struct synth_checkpo
 
 static enum ulp_status write_run(const struct cli_args *args, const struct request *request,
                                  const struct synth_plan *plan) {
-    const struct synth_checkpoints what = {option_text(args, "output"),
-                                           plan,
-                                           {(enum synth_regime)request->regime,
-                                            (enum synth_dtype)request->dtype, (float)request->lr,
-                                            request->seed},
-                                           (unsigned)request->steps};
+    const struct synth_checkpoints what = {
+        option_text(args, "output"),
+        plan,
+        {(enum synth_regime)request->regime, (enum synth_dtype)request->dtype, (float)request->lr,
+         request->seed},
+        (unsigned)request->steps,
+        option_given(args, "force") ? ULP_COMMIT_REPLACE : ULP_COMMIT_NEW};
     uint64_t bytes = plan->params * synth_dtype_bytes(what.run.dtype) * (request->steps + 1),
              started = now_ns();
     struct ulp_pool *pool = NULL;
     struct progress_line line;
     struct ulp_progress progress;
-    enum ulp_status status = make_directory(what.directory);
+    enum ulp_status status = ulp_directory_make(what.directory);
 
-    if (!status && !option_given(args, "force"))
-        status = check_free(what.directory, what.steps);
     if (!status)
         status = check_space(what.directory, bytes);
     if (!status)
@@ -149,11 +121,9 @@ static enum ulp_status run(const struct cli_args *args) {
 
     if (status)
         return status;
-    if (synth_plan_make(&plan, request.params, request.layers))
-        return ulp_fail(ULP_E_USAGE,
-                        "%llu parameters do not go into %llu layers; ask for more parameters or "
-                        "fewer layers",
-                        (unsigned long long)request.params, (unsigned long long)request.layers);
+    status = synth_plan_make(request.params, request.layers, &plan);
+    if (status)
+        return status;
     status = write_run(args, &request, &plan);
     synth_plan_release(&plan);
     return status;
@@ -163,17 +133,19 @@ static const struct cli_option options[] = {
     {"output", 'o', "DIR", "Where to write; made if missing."},
     {"params", 'p', "N", "Parameters, such as 64M (the default) or 2B."},
     {"steps", 's', "N",
-     "Optimiser steps, 4 unless given; one more checkpoint than that is written."},
+     "Optimiser steps, 4 unless given, 255 at most; one more checkpoint than that is written."},
     {"regime", 0, "KIND",
      "'master' (the default): FP32 master weights, of which the checkpoint is a rounded view. 'bf16': "
-     "the weights themselves are rounded after each step, so small updates are lost."},
+     "the weights themselves, in the checkpoint's type, are rounded after each step, so small updates "
+     "are lost."},
     {"lr", 0, "RATE", "Learning rate; without it 1e-6 for master and 3e-6 for bf16."},
     {"seed", 0, "N", "Another seed, another run; 1 unless given."},
     {"layers", 0, "N", "Transformer layers; without it, what suits the size."},
     {"dtype", 0, "TYPE", "bf16 (the default), f16 or f32."},
-    {"force", 0, NULL, "Replace checkpoints that are there already."},
+    {"force", 0, NULL, "Replace the checkpoints of another run that are there already."},
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON,
+    CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
 };

@@ -4,15 +4,15 @@ include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ulpsync)
 install(TARGETS ulpsync EXPORT ulpsyncTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${CMAKE_BINARY_DIR}/libulpsync.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_BINARY_DIR}/libulpsync.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/ulpsync DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT ulpsyncTargets NAMESPACE ulpsync:: DESTINATION ${config_dir})
 
-configure_package_config_file(cmake/ulpsyncConfig.cmake.in ${CMAKE_BINARY_DIR}/ulpsyncConfig.cmake
+configure_package_config_file(cmake/ulpsyncConfig.cmake.in ${PROJECT_BINARY_DIR}/ulpsyncConfig.cmake
     INSTALL_DESTINATION ${config_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/ulpsyncConfigVersion.cmake
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ulpsyncConfigVersion.cmake
     COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/ulpsyncConfig.cmake ${CMAKE_BINARY_DIR}/ulpsyncConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/ulpsyncConfig.cmake ${PROJECT_BINARY_DIR}/ulpsyncConfigVersion.cmake
     DESTINATION ${config_dir})
 
 set(private_link_flags "-lpthread")
@@ -21,16 +21,17 @@ if(ULPSYNC_OPENSSL)
 endif()
 # The prefix is known only when installing, so the file is written then.
 install(CODE "
-    set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
-    set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
+    get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
+    get_filename_component(libdir \"${CMAKE_INSTALL_LIBDIR}\" ABSOLUTE BASE_DIR \"\${prefix}\")
+    get_filename_component(includedir \"${CMAKE_INSTALL_INCLUDEDIR}\" ABSOLUTE BASE_DIR \"\${prefix}\")
     set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
     set(PROJECT_VERSION \"${PROJECT_VERSION}\")
     set(private_link_flags \"${private_link_flags}\")
-    configure_file(\"${PROJECT_SOURCE_DIR}/cmake/ulpsync.pc.in\" \"${CMAKE_BINARY_DIR}/ulpsync.pc\" @ONLY)
+    configure_file(\"${PROJECT_SOURCE_DIR}/cmake/ulpsync.pc.in\" \"${PROJECT_BINARY_DIR}/ulpsync.pc\" @ONLY)
 ")
-install(FILES ${CMAKE_BINARY_DIR}/ulpsync.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/ulpsync.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(ULPSYNC_CLI)
     install(TARGETS ulpsync_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     if (!status)
         status = ulp_writer_put(writer, 0, 0, tensor.data, tensor.bytes);
     if (!status)
-        status = ulp_writer_commit(writer); /* only now the file appears */
+        status = ulp_writer_commit(writer, ULP_COMMIT_REPLACE); /* only now the file appears */
     if (status) {
         fprintf(stderr, "%s\n", ulp_last_error());
     } else {

@@ -71,35 +71,45 @@ static void add_tensor(struct synth_plan *plan, uint64_t rows, uint64_t columns,
     tensor->kind = columns ? SYNTH_KIND_MATRIX : SYNTH_KIND_NORM;
 }
 
-int synth_plan_make(struct synth_plan *plan, uint64_t params, uint64_t layers) {
-    struct synth_plan made = {0};
+/* Hidden size and vocabulary that use up the parameters. */
+static enum ulp_status choose_sizes(uint64_t params, uint64_t layers, struct synth_plan *plan) {
     uint64_t outside;
 
-    made.layers = layers ? layers : choose_layers(params);
-    made.hidden = choose_hidden(params, made.layers);
-    if (!made.hidden)
-        return -1;
-    outside =
-        params - made.layers * layer_params(made.hidden) - made.hidden; /* less the last norm */
-    made.vocabulary = outside / made.hidden;
-    made.params = params - outside % made.hidden;
-    made.tensors = calloc(made.layers * TENSORS_PER_LAYER + TENSORS_OUTSIDE, sizeof *made.tensors);
-    if (!made.tensors || !made.vocabulary) {
-        free(made.tensors);
-        return -1;
-    }
-    add_tensor(&made, made.vocabulary, made.hidden, "", "embed_tokens");
-    for (uint64_t layer = 0; layer < made.layers; layer++) {
+    plan->layers = layers ? layers : choose_layers(params);
+    plan->hidden = choose_hidden(params, plan->layers);
+    if (!plan->hidden)
+        return ulp_fail(ULP_E_USAGE,
+                        "%llu parameters do not go into %llu layers; ask for more parameters or "
+                        "fewer layers",
+                        (unsigned long long)params, (unsigned long long)plan->layers);
+    outside = params - plan->layers * layer_params(plan->hidden) - plan->hidden; /* the last norm */
+    plan->vocabulary = outside / plan->hidden; /* at least a tenth of the parameters are left */
+    plan->params = params - outside % plan->hidden;
+    return ULP_OK;
+}
+
+enum ulp_status synth_plan_make(uint64_t params, uint64_t layers, struct synth_plan *ret_plan) {
+    struct synth_plan plan = {0};
+    enum ulp_status status = choose_sizes(params, layers, &plan);
+
+    if (status)
+        return status;
+    plan.tensors = calloc(plan.layers * TENSORS_PER_LAYER + TENSORS_OUTSIDE, sizeof *plan.tensors);
+    if (!plan.tensors)
+        return ulp_fail(ULP_E_NOMEM, "out of memory for %llu layers",
+                        (unsigned long long)plan.layers);
+    add_tensor(&plan, plan.vocabulary, plan.hidden, "", "embed_tokens");
+    for (uint64_t layer = 0; layer < plan.layers; layer++) {
         char prefix[32];
 
         snprintf(prefix, sizeof prefix, "layers.%llu.", (unsigned long long)layer);
         for (size_t i = 0; i < TENSORS_PER_LAYER; i++)
-            add_tensor(&made, layer_tensors[i].rows * made.hidden / 4,
-                       layer_tensors[i].columns * made.hidden / 4, prefix, layer_tensors[i].name);
+            add_tensor(&plan, layer_tensors[i].rows * plan.hidden / 4,
+                       layer_tensors[i].columns * plan.hidden / 4, prefix, layer_tensors[i].name);
     }
-    add_tensor(&made, made.hidden, 0, "", "norm");
-    *plan = made;
-    return 0;
+    add_tensor(&plan, plan.hidden, 0, "", "norm");
+    *ret_plan = plan;
+    return ULP_OK;
 }
 
 void synth_plan_release(struct synth_plan *plan) {

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <ulpsync/status.h>
 
 #define SYNTH_PARAMS_MIN UINT64_C(10000)
 #define SYNTH_PARAMS_MAX UINT64_C(1000000000000)
@@ -30,9 +31,8 @@ struct synth_plan {
     size_t count;
 };
 
-/* `layers` 0 chooses. Returns 0, or -1 when the sizes do not go together or memory is short; then
- * there is nothing to release. */
-int synth_plan_make(struct synth_plan *plan, uint64_t params, uint64_t layers);
+/* `layers` 0 chooses. ULP_E_USAGE when the sizes do not go together. */
+enum ulp_status synth_plan_make(uint64_t params, uint64_t layers, struct synth_plan *ret_plan);
 void synth_plan_release(struct synth_plan *plan);
 
 #endif

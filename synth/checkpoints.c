@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "synth/checkpoints.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Blocks that one task evolves one after the other: some 30 ms of work. */
 #define TASK_BLOCKS 64u
@@ -32,13 +34,40 @@ static const char *dtype_name(enum synth_dtype dtype) {
     return names[dtype];
 }
 
-char *synth_checkpoint_path(const char *directory, unsigned step) {
-    size_t bytes = strlen(directory) + sizeof "/step-000.safetensors";
+/* To be freed with free(); NULL when memory is short. */
+static char *checkpoint_path(const struct job *job, unsigned step) {
+    const char *directory = job->what->directory;
+    size_t bytes = strlen(directory) + sizeof "/step-0000000000.safetensors";
     char *path = malloc(bytes);
 
     if (path)
         snprintf(path, bytes, "%s/step-%03u.safetensors", directory, step);
     return path;
+}
+
+/* Early, before minutes of work; the commit, which does not replace either, is what guards. */
+static enum ulp_status check_free(const struct job *job) {
+    for (unsigned step = 0; step <= job->what->steps; step++) {
+        char *path = checkpoint_path(job, step);
+        bool there = path && !access(path, F_OK);
+
+        free(path);
+        if (there && job->what->commit == ULP_COMMIT_NEW)
+            return ulp_fail(ULP_E_EXISTS,
+                            "'%s' holds step-%03u.safetensors already; choose another directory or "
+                            "add --force",
+                            job->what->directory, step);
+    }
+    return ULP_OK;
+}
+
+/* Whether there was such a file. */
+static bool remove_step(const struct job *job, unsigned step) {
+    char *path = checkpoint_path(job, step);
+    bool removed = path && !unlink(path);
+
+    free(path);
+    return removed;
 }
 
 static enum ulp_status lay_out(struct job *job) {
@@ -69,14 +98,14 @@ static enum ulp_status open_step(struct job *job, unsigned step) {
     const struct synth_run *run = &job->what->run;
     char recipe[128];
     const struct ulp_text_pair metadata[] = {{"format", "pt"}, {"ulpsync.synth", recipe}};
-    char *path = synth_checkpoint_path(job->what->directory, step);
+    char *path = checkpoint_path(job, step);
     enum ulp_status status;
 
     if (!path)
         return out_of_memory();
-    snprintf(recipe, sizeof recipe, "regime=%s lr=%g seed=%llu step=%u",
-             run->regime == SYNTH_MASTER ? "master" : "bf16", (double)run->lr,
-             (unsigned long long)run->seed, step);
+    snprintf(recipe, sizeof recipe, "regime=%s dtype=%s lr=%g seed=%llu step=%u",
+             run->regime == SYNTH_MASTER ? "master" : "bf16", dtype_name(run->dtype),
+             (double)run->lr, (unsigned long long)run->seed, step);
     status = ulp_writer_create(path, job->tensors, job->what->plan->count, metadata, 2,
                                &job->writers[step]);
     free(path);
@@ -128,6 +157,24 @@ static enum ulp_status evolve_task(void *user, uint64_t task) {
     return status;
 }
 
+static enum ulp_status commit_all(const struct job *job) {
+    const bool replace = job->what->commit == ULP_COMMIT_REPLACE;
+    unsigned step = 0;
+
+    for (; step <= job->what->steps; step++) {
+        enum ulp_status status = ulp_writer_commit(job->writers[step], job->what->commit);
+
+        if (!status)
+            continue;
+        while (!replace && step-- > 0)
+            remove_step(job, step);
+        return status;
+    }
+    while (replace && remove_step(job, step))
+        step++;
+    return ULP_OK;
+}
+
 enum ulp_status synth_checkpoints_write(const struct synth_checkpoints *what, struct ulp_pool *pool,
                                         const struct ulp_progress *progress) {
     struct job job = {.what = what};
@@ -135,13 +182,15 @@ enum ulp_status synth_checkpoints_write(const struct synth_checkpoints *what, st
 
     if (what->steps > SYNTH_STEPS_MAX)
         return ulp_fail(ULP_E_USAGE, "%u steps; at most %u", what->steps, SYNTH_STEPS_MAX);
-    status = lay_out(&job);
+    status = check_free(&job);
+    if (!status)
+        status = lay_out(&job);
     for (unsigned step = 0; !status && step <= what->steps; step++)
         status = open_step(&job, step);
     if (!status)
         status = ulp_pool_run(pool, job.first_task[what->plan->count], evolve_task, &job, progress);
-    for (unsigned step = 0; !status && step <= what->steps; step++)
-        status = ulp_writer_commit(job.writers[step]);
+    if (!status)
+        status = commit_all(&job);
     for (unsigned step = 0; step <= what->steps; step++)
         ulp_writer_free(job.writers[step]);
     free(job.tensors);

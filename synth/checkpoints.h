@@ -19,13 +19,15 @@ struct synth_checkpoints {
     const struct synth_plan *plan;
     struct synth_run run;
     unsigned steps; /* optimiser steps; one more file than that is written */
+    enum ulp_commit commit;
 };
 
-/* DIRECTORY/step-000.safetensors and so on; all appear together at the end, or none. */
+/*
+ * DIRECTORY/step-000.safetensors and so on, put into place when all are complete. If that fails in
+ * the middle, the new ones are removed again; ones that replaced others stay. A replacing run also
+ * removes the steps of a longer one that would follow its own.
+ */
 enum ulp_status synth_checkpoints_write(const struct synth_checkpoints *what, struct ulp_pool *pool,
                                         const struct ulp_progress *progress);
-
-/* The path of one step's file; NULL when memory is short. To be freed with free(). */
-char *synth_checkpoint_path(const char *directory, unsigned step);
 
 #endif

@@ -83,6 +83,9 @@ struct ulp_text_pair {
 ULP_API size_t ulp_model_metadata(const struct ulp_model *model,
                                   const struct ulp_text_pair **ret_pairs);
 
+/* Makes the last directory of `path`, to last beyond a crash; one that exists already is fine. */
+ULP_API enum ulp_status ulp_directory_make(const char *path);
+
 /* ---- writing models ---------------------------------------------------------------------- */
 
 /*
@@ -93,8 +96,7 @@ ULP_API size_t ulp_model_metadata(const struct ulp_model *model,
 struct ulp_writer;
 
 /*
- * The tensors' `data` is not looked at; names, dtypes, shapes and metadata are copied. An existing
- * file is replaced at commit.
+ * The tensors' `data` is not looked at; names, dtypes, shapes and metadata are copied.
  */
 ULP_API enum ulp_status ulp_writer_create(const char *path, const struct ulp_tensor *tensors,
                                           size_t count, const struct ulp_text_pair *metadata,
@@ -106,13 +108,17 @@ ULP_API enum ulp_status ulp_writer_create(const char *path, const struct ulp_ten
  */
 ULP_API enum ulp_status ulp_writer_put(struct ulp_writer *writer, size_t index, uint64_t offset,
                                        const void *data, uint64_t bytes);
-ULP_API enum ulp_status ulp_writer_commit(struct ulp_writer *writer);
+
+/* What a commit does with a file that is there already: refuse with ULP_E_EXISTS, or replace it. */
+enum ulp_commit { ULP_COMMIT_NEW = 0, ULP_COMMIT_REPLACE = 1 };
+ULP_API enum ulp_status ulp_writer_commit(struct ulp_writer *writer, enum ulp_commit commit);
 ULP_API void ulp_writer_free(struct ulp_writer *writer);
 
 /*
  * Writes tensors with their data as a model directory: `model.safetensors` when `shards` is 1,
  * otherwise `model-00001-of-0000N.safetensors` ... and an index, written last. The directory is
- * made if it is missing and must not hold a model yet.
+ * made if it is missing and must not hold a model yet. On failure the files that this call had
+ * put there are removed again.
  */
 ULP_API enum ulp_status ulp_model_save(const char *directory, const struct ulp_tensor *tensors,
                                        size_t count, const struct ulp_text_pair *metadata,
@@ -143,6 +149,22 @@ struct ulp_sum {
 ULP_API enum ulp_status ulp_state_digest(const struct ulp_tensor *tensors, size_t count,
                                          struct ulp_pool *pool, const struct ulp_progress *progress,
                                          struct ulp_sum *ret_sums, struct ulp_root *ret_root);
+
+/*
+ * Keeping a root up to date costs time in proportion to the changes: adjust the sums of the tensors
+ * that change, then hash the sums again.
+ *
+ * ulp_sum_replace() adjusts `sum` for a change that is about to be made to `tensor`: the elements at
+ * first_element + positions[i] (strictly ascending; first_element a multiple of 8) become values[i].
+ * The tensor's data must still be the old ones; called after the change with the old values, it
+ * undoes the adjustment. Elements are counted in words of 8, 4, 2 or 1 bytes, whichever the dtype's
+ * width allows; packed types (4 or 6 bits) are counted in bytes.
+ */
+ULP_API enum ulp_status ulp_sum_replace(const struct ulp_tensor *tensor, uint64_t first_element,
+                                        const uint32_t *positions, const void *values, size_t count,
+                                        struct ulp_sum *sum);
+ULP_API enum ulp_status ulp_state_root(const struct ulp_tensor *tensors, size_t count,
+                                       const struct ulp_sum *sums, struct ulp_root *ret_root);
 
 /* Lower-case hexadecimal, NUL-terminated. */
 #define ULP_ROOT_HEX_BYTES (2 * ULP_ROOT_BYTES + 1)

@@ -32,7 +32,8 @@ extern "C" {
 /* "0.1.0" */
 ULP_API const char *ulp_version(void);
 
-/* The instruction sets that the running CPU offers and this library uses, such as "avx2 avx512". */
+/* The instruction set that this library uses on the running CPU: "avx512", "avx2", "neon" or
+ * "portable". */
 ULP_API const char *ulp_cpu(void);
 
 enum ulp_log_level { ULP_LOG_ERROR = 1, ULP_LOG_WARN = 2, ULP_LOG_INFO = 3, ULP_LOG_DEBUG = 4 };

@@ -69,11 +69,20 @@ size_t ulp_model_metadata(const struct ulp_model *model, const struct ulp_text_p
     return 0;
 }
 
+enum ulp_status ulp_directory_make(const char *path) {
+    return path ? file_make_directory(path) : missing(__func__);
+}
+
 enum ulp_status ulp_writer_create(const char *path, const struct ulp_tensor *tensors, size_t count,
                                   const struct ulp_text_pair *metadata, size_t metadata_count,
                                   struct ulp_writer **ret_writer) {
+    enum ulp_status status;
+
     if (!path || (count && !tensors) || (metadata_count && !metadata) || !ret_writer)
         return missing(__func__);
+    status = tensor_check_all(tensors, count, TENSOR_WITHOUT_DATA);
+    if (status)
+        return status;
     return writer_create(path, tensors, count, metadata, metadata_count, ret_writer);
 }
 
@@ -84,8 +93,8 @@ enum ulp_status ulp_writer_put(struct ulp_writer *writer, size_t index, uint64_t
     return writer_put(writer, index, offset, data, bytes);
 }
 
-enum ulp_status ulp_writer_commit(struct ulp_writer *writer) {
-    return writer ? writer_commit(writer) : missing(__func__);
+enum ulp_status ulp_writer_commit(struct ulp_writer *writer, enum ulp_commit commit) {
+    return writer ? writer_commit(writer, commit) : missing(__func__);
 }
 
 void ulp_writer_free(struct ulp_writer *writer) {
@@ -96,7 +105,12 @@ enum ulp_status ulp_model_save(const char *directory, const struct ulp_tensor *t
                                size_t count, const struct ulp_text_pair *metadata,
                                size_t metadata_count, unsigned shards,
                                const struct ulp_progress *progress) {
+    enum ulp_status status;
+
     if (!directory || (count && !tensors) || (metadata_count && !metadata))
         return missing(__func__);
+    status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
+    if (status)
+        return status;
     return model_save(directory, tensors, count, metadata, metadata_count, shards, progress);
 }

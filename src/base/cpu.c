@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/cpu.h"
 
-#include <ulpsync/ulpsync.h>
-
 static uint32_t allowed = CPU_ALL;
 
 #if defined(__x86_64__)
@@ -35,17 +33,4 @@ uint32_t cpu_features(void) {
 
 void cpu_allow(uint32_t features) {
     allowed = features;
-}
-
-const char *ulp_cpu(void) {
-    const uint32_t avx512 = CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ;
-    uint32_t features = cpu_features();
-
-    if ((features & avx512) == avx512)
-        return "avx2 avx512";
-    if (features & CPU_AVX2)
-        return "avx2";
-    if (features & CPU_NEON)
-        return "neon";
-    return "portable";
 }

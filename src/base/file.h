@@ -9,8 +9,10 @@
 #include "base/buffer.h"
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <ulpsync/model.h>
 
 /* Whether the last part of a path may be a symlink. Users' models are often links into a cache;
  * what a store holds never is. */
@@ -29,14 +31,17 @@ void file_map_release(struct file_map *map);
 enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into);
 
 /*
- * A file under construction: a temporary name in the target's directory until the commit, which
- * syncs the file, renames it over the target and syncs the directory. Zeroed means none.
+ * A file under construction. It has no name, or a hidden one in the target's directory, until the
+ * commit, which syncs the file, gives it its name and syncs the directory. Zeroed means none.
  */
 struct file_writer {
     int directory, file; /* descriptors + 1, so that zero means closed */
     char *path;
-    char temporary[48];
+    char temporary[48]; /* "" while it has no name */
 };
+
+/* For tests, before any other thread runs: as on a file system that has no files without a name. */
+void file_writer_always_named(bool named);
 
 /* The file starts with `bytes` zero bytes. */
 enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer);
@@ -44,19 +49,20 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
 /* Safe from several threads at once. */
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
                                 uint64_t bytes);
-enum ulp_status file_writer_commit(struct file_writer *writer);
+enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit commit);
 
-/* Without a commit before, removes the temporary file. */
+/* Without a commit before, nothing of the file is left. */
 void file_writer_release(struct file_writer *writer);
 
-/* Makes the last directory of `path`; one that exists already is fine. */
+/* Makes the last directory of `path`, to last; one that exists already is fine. */
 enum ulp_status file_make_directory(const char *path);
 
 /* Removes a file of a directory if it is there. Takes no memory, so that cleaning up after a failed
  * allocation works. */
 void file_remove_in(const char *directory, const char *name);
 
-/* Writes, syncs and renames in one go. */
-enum ulp_status file_replace(const char *path, const void *data, size_t bytes);
+/* Opens, puts and commits in one go. */
+enum ulp_status file_write(const char *path, const void *data, size_t bytes,
+                           enum ulp_commit commit);
 
 #endif

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE /* O_TMPFILE, renameat2 */
 #include "base/file.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,12 @@
 
 #define TEMPORARY_TRIES 1000u
 
+static bool always_named;
+
+void file_writer_always_named(bool named) {
+    always_named = named;
+}
+
 static int descriptor(int plus_one) {
     return plus_one - 1;
 }
@@ -26,6 +33,10 @@ static const char *last_part(const char *path) {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
+}
+
+static bool names_a_directory(const char *name) {
+    return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 static enum ulp_status open_directory_of(const char *path, int *ret_directory) {
@@ -47,19 +58,39 @@ static enum ulp_status open_directory_of(const char *path, int *ret_directory) {
     return status;
 }
 
-/* A name that is free. The leading dot keeps half-written files out of everybody's `*.safetensors`.
- * One that is taken was left by a crash, or is in use by another host; the next number will do. */
-static enum ulp_status create_temporary(struct file_writer *writer) {
-    static atomic_uint serial;
-    int file = -1;
+/* Some network file systems cannot sync a directory and say EINVAL; there is nothing more to do. */
+static int sync_directory(int directory) {
+    return fsync(directory) && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+}
 
-    for (unsigned tries = 0; file < 0 && tries < TEMPORARY_TRIES; tries++) {
-        snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u", (long)getpid(),
-                 atomic_fetch_add(&serial, 1));
-        file = openat(descriptor(writer->directory), writer->temporary,
-                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (file < 0 && errno != EEXIST)
-            break;
+/* Names that are tried for a file under construction. The leading dot keeps it out of everybody's
+ * `*.safetensors`. */
+static void next_temporary(struct file_writer *writer) {
+    static atomic_uint serial;
+
+    snprintf(writer->temporary, sizeof writer->temporary, ".ulpsync-tmp-%ld-%u", (long)getpid(),
+             atomic_fetch_add(&serial, 1));
+}
+
+/* A name that is taken was left by a crash, or is in use by another host; the next one will do. */
+static bool taken(int result, unsigned *tries) {
+    return result < 0 && errno == EEXIST && ++*tries < TEMPORARY_TRIES;
+}
+
+/* A file without a name vanishes with the process, however that ends. Where the file system has none
+ * of those, or /proc is missing, through which it gets its name later, a hidden name serves. */
+static enum ulp_status create_temporary(struct file_writer *writer) {
+    int directory = descriptor(writer->directory), file = -1;
+    unsigned tries = 0;
+
+    if (!always_named && !access("/proc/self/fd", X_OK))
+        file = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (file < 0) {
+        do {
+            next_temporary(writer);
+            file = openat(directory, writer->temporary,
+                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        } while (taken(file, &tries));
     }
     if (file < 0) {
         writer->temporary[0] = 0;
@@ -67,10 +98,6 @@ static enum ulp_status create_temporary(struct file_writer *writer) {
     }
     writer->file = file + 1;
     return ULP_OK;
-}
-
-static bool names_a_directory(const char *name) {
-    return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer) {
@@ -115,16 +142,52 @@ enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offse
     return ULP_OK;
 }
 
-enum ulp_status file_writer_commit(struct file_writer *writer) {
-    int directory = descriptor(writer->directory);
+/* Gives a file without a name the name `name`, which must be free. */
+static int link_nameless(const struct file_writer *writer, const char *name) {
+    char self[48];
 
+    snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor(writer->file));
+    return linkat(AT_FDCWD, self, descriptor(writer->directory), name, AT_SYMLINK_FOLLOW);
+}
+
+/* Not every file system knows renameat2; link and unlink do the same in two steps. */
+static int rename_to_free_name(int directory, const char *from, const char *to) {
+    if (!renameat2(directory, from, directory, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    return linkat(directory, from, directory, to, 0) ? -1 : unlinkat(directory, from, 0);
+}
+
+static int take_name(struct file_writer *writer, enum ulp_commit commit) {
+    int directory = descriptor(writer->directory), result = 0;
+    const char *name = last_part(writer->path);
+    unsigned tries = 0;
+
+    if (!writer->temporary[0] && commit == ULP_COMMIT_NEW)
+        return link_nameless(writer, name);
+    if (!writer->temporary[0]) { /* only a file with a name can replace another */
+        do {
+            next_temporary(writer);
+            result = link_nameless(writer, writer->temporary);
+        } while (taken(result, &tries));
+    }
+    if (!result)
+        result = commit == ULP_COMMIT_NEW ? rename_to_free_name(directory, writer->temporary, name)
+                                          : renameat(directory, writer->temporary, directory, name);
+    if (!result)
+        writer->temporary[0] = 0;
+    return result;
+}
+
+enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit commit) {
     if (fsync(descriptor(writer->file)))
         return fail_errno("sync", writer->path);
-    if (renameat(directory, writer->temporary, directory, last_part(writer->path)))
-        return fail_errno("rename a temporary file to", writer->path);
-    writer->temporary[0] = 0;
-    if (fsync(directory))
+    if (take_name(writer, commit))
+        return fail_errno("put into place", writer->path);
+    if (sync_directory(descriptor(writer->directory)))
         return fail_errno("sync the directory of", writer->path);
+    log_message(ULP_LOG_DEBUG, "committed %s", quote(writer->path).text);
     return ULP_OK;
 }
 
@@ -139,11 +202,29 @@ void file_writer_release(struct file_writer *writer) {
     *writer = (struct file_writer){0};
 }
 
+/* The new directory is an entry of its parent, which has to be synced for it to last. */
+static enum ulp_status sync_parent(const char *path) {
+    char *name = NULL;
+    int directory = 0;
+    enum ulp_status status = mem_copy_text(path, &name);
+
+    for (size_t end = status ? 0 : strlen(name); end > 1 && name[end - 1] == '/'; end--)
+        name[end - 1] = 0;
+    if (!status)
+        status = open_directory_of(name, &directory);
+    if (!status && sync_directory(descriptor(directory)))
+        status = fail_errno("sync the directory of", path);
+    if (directory)
+        close(descriptor(directory));
+    mem_free(name);
+    return status;
+}
+
 enum ulp_status file_make_directory(const char *path) {
     struct stat info;
 
     if (!mkdir(path, 0777))
-        return ULP_OK;
+        return sync_parent(path);
     if (errno != EEXIST)
         return fail_errno("make directory", path);
     if (stat(path, &info))
@@ -162,14 +243,15 @@ void file_remove_in(const char *directory, const char *name) {
     close(open_directory);
 }
 
-enum ulp_status file_replace(const char *path, const void *data, size_t bytes) {
+enum ulp_status file_write(const char *path, const void *data, size_t bytes,
+                           enum ulp_commit commit) {
     struct file_writer writer = {0};
     enum ulp_status status = file_writer_open(path, 0, &writer);
 
     if (!status)
         status = file_writer_put(&writer, 0, data, bytes);
     if (!status)
-        status = file_writer_commit(&writer);
+        status = file_writer_commit(&writer, commit);
     file_writer_release(&writer);
     return status;
 }

@@ -6,10 +6,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <ulpsync/pool.h>
+#include <unistd.h>
 
 /* One ulp_pool_run() call. */
 struct job {
@@ -141,10 +143,24 @@ enum ulp_status ulp_pool_run(struct ulp_pool *pool, uint64_t count, ulp_task tas
 
 static unsigned usable_cpus(void) {
     cpu_set_t set;
+    long online;
 
-    if (sched_getaffinity(0, sizeof set, &set))
-        return 1;
-    return (unsigned)CPU_COUNT(&set);
+    if (!sched_getaffinity(0, sizeof set, &set))
+        return (unsigned)CPU_COUNT(&set);
+    online = sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than the set can hold */
+    return online < 1 ? 1 : online > (long)LIMIT_THREADS ? LIMIT_THREADS : (unsigned)online;
+}
+
+/* Starts a worker that leaves all signals to the threads of the program. */
+static int start_worker(struct ulp_pool *pool) {
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&pool->workers[pool->threads - 1], NULL, worker_main, pool);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 enum ulp_status ulp_pool_new(unsigned threads, struct ulp_pool **ret_pool) {
@@ -164,7 +180,7 @@ enum ulp_status ulp_pool_new(unsigned threads, struct ulp_pool **ret_pool) {
         threads = usable_cpus();
     status = mem_zeroed(threads, sizeof *pool->workers, &pool->workers);
     while (!status && pool->threads < threads) {
-        int error = pthread_create(&pool->workers[pool->threads - 1], NULL, worker_main, pool);
+        int error = start_worker(pool);
 
         if (error)
             status = fail(ULP_E_NOMEM, "cannot start thread %u of %u: %s; use fewer threads",

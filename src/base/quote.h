@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Text from outside, made safe to show: in single quotes, control and non-ASCII bytes escaped, cut
- * to length. The result lives until the end of the full expression, so it can be used in place:
+ * Text from outside, made safe to show: in single quotes, control characters and ill-formed UTF-8
+ * escaped, its middle left out when it is long. The result lives until the end of the full
+ * expression, so it can be used in place:
  *     fail(..., "%s", quote(name).text)
  */
 #ifndef BASE_QUOTE_H

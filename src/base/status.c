@@ -38,15 +38,17 @@ static enum ulp_status status_of_errno(int error) {
     case EFBIG:
         return ULP_E_NO_SPACE;
     case ENOMEM:
+    case EMFILE:
+    case ENFILE:
         return ULP_E_NOMEM;
     case ELOOP: /* what O_NOFOLLOW says of a symlink */
     case EISDIR:
     case ENXIO:
         return ULP_E_FILE_KIND;
-    case EMFILE:
-    case ENFILE:
     case ENAMETOOLONG:
-        return ULP_E_LIMIT;
+        return ULP_E_NAME;
+    case EFAULT: /* what writing from a mapped file says when that file has shrunk */
+        return ULP_E_FILE_CHANGED;
     default:
         return ULP_E_IO;
     }
@@ -88,9 +90,10 @@ static const struct status_text status_texts[] = {
     TEXT(ULP_OK, "Success."),
     TEXT(ULP_E_INTERNAL, "A bug in ulpsync; please report it with the command that led here."),
     TEXT(ULP_E_USAGE, "An argument makes no sense; see --help."),
-    TEXT(ULP_E_NOMEM, "Memory ran out; free some, or use fewer threads."),
+    TEXT(ULP_E_NOMEM,
+         "Memory or open files ran out; free some, raise ulimit, or use fewer threads."),
     TEXT(ULP_E_LIMIT, "The input exceeds a safety limit; docs/limits.md lists them."),
-    TEXT(ULP_E_CANCELLED, "The caller asked to stop; nothing was changed."),
+    TEXT(ULP_E_CANCELLED, "Stopped as asked; nothing was replaced."),
     TEXT(ULP_E_UNSUPPORTED,
          "This build or machine cannot do it; the message names what is missing."),
     TEXT(ULP_E_NOT_FOUND, "A file or directory is missing; check the path."),
@@ -99,7 +102,9 @@ static const struct status_text status_texts[] = {
     TEXT(ULP_E_NO_SPACE,
          "The disk or quota is full; nothing was replaced, so free space and retry."),
     TEXT(ULP_E_IO, "The system reported an input/output error; check the device and retry."),
-    TEXT(ULP_E_FILE_KIND, "A plain file is needed, not a directory, FIFO, device or symlink."),
+    TEXT(
+        ULP_E_FILE_KIND,
+        "Something of another kind stands there (a file, directory, FIFO, device or link); check the path."),
     TEXT(ULP_E_FILE_CHANGED, "A file shrank or vanished while in use; retry on files at rest."),
     TEXT(ULP_E_TRUNCATED, "The file is cut short; fetch or write it again."),
     TEXT(ULP_E_TRAILING, "The file has extra bytes at its end; fetch or write it again."),

@@ -67,6 +67,8 @@ static enum ulp_status add_tensor(struct sha256 *hash, const struct ulp_tensor *
     for (uint32_t i = 0; !status && i < tensor->rank; i++)
         status = add_u64(hash, tensor->shape[i]);
     if (!status)
+        status = add_u64(hash, tensor->bytes);
+    if (!status)
         status = add_u64(hash, sum->lane[0]);
     return status ? status : add_u64(hash, sum->lane[1]);
 }

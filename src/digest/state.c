@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Digesting a whole state on a pool of threads. */
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "digest/root.h"
@@ -89,6 +90,7 @@ static enum ulp_status sum_all(struct line *line, struct ulp_pool *pool,
     uint64_t words, tasks;
     enum ulp_status status;
 
+    log_message(ULP_LOG_DEBUG, "digesting on %u threads", ulp_pool_threads(pool));
     words = line->starts[line->count];
     tasks = words / TASK_WORDS + (words % TASK_WORDS != 0);
     status = ulp_pool_run(pool, tasks, digest_task, line, progress);

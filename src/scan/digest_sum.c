@@ -9,19 +9,25 @@
 #include <string.h>
 
 digest_words digest_words_best(void) {
-    const uint32_t features = cpu_features();
-
-    (void)features;
+    static const struct {
+        uint32_t needs; /* CPU features */
+        digest_words words;
+    } best_first[] = {
 #if defined(__x86_64__)
-    if (!(~features & (CPU_AVX512F | CPU_AVX512DQ)))
-        return digest_words_avx512;
-    if (features & CPU_AVX2)
-        return digest_words_avx2;
+        {CPU_AVX512F | CPU_AVX512DQ, digest_words_avx512},
+        {CPU_AVX2, digest_words_avx2},
 #elif defined(__aarch64__)
-    if (features & CPU_NEON)
-        return digest_words_neon;
+        {CPU_NEON, digest_words_neon},
 #endif
-    return digest_words_portable;
+        {0, digest_words_portable},
+    };
+    const size_t last = sizeof best_first / sizeof best_first[0] - 1;
+    const uint32_t features = cpu_features();
+    size_t i = 0;
+
+    while (i < last && (best_first[i].needs & ~features))
+        i++;
+    return best_first[i].words;
 }
 
 void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_sum *sum) {

@@ -6,12 +6,7 @@
 
 #include <assert.h>
 
-static enum scan_width width_index(unsigned width) {
-    assert(width == 1 || width == 2 || width == 4 || width == 8);
-    return (enum scan_width)__builtin_ctz(width);
-}
-
-const struct scan_kernels *scan_kernels(unsigned width) {
+static const struct scan_twin *best_twin(void) {
     static const struct scan_twin *const best_first[] = {
 #if defined(__x86_64__)
         &scan_avx512,
@@ -27,5 +22,14 @@ const struct scan_kernels *scan_kernels(unsigned width) {
 
     while (i < last && (best_first[i]->needs & ~features))
         i++;
-    return &best_first[i]->kernels[width_index(width)];
+    return best_first[i];
+}
+
+const struct scan_kernels *scan_kernels(unsigned width) {
+    assert(width == 1 || width == 2 || width == 4 || width == 8);
+    return &best_twin()->kernels[__builtin_ctz(width)];
+}
+
+const char *scan_twin_name(void) {
+    return best_twin()->name;
 }

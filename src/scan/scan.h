@@ -34,4 +34,7 @@ struct scan_kernels {
 /* The best for the running CPU; `width` is 1, 2, 4 or 8 bytes. */
 const struct scan_kernels *scan_kernels(unsigned width);
 
+/* "avx512", "avx2", "neon" or "portable": whose kernels those are. */
+const char *scan_twin_name(void);
+
 #endif

@@ -74,6 +74,7 @@ SCAN_DEFINE(TARGET, 4, SCAN_W4, mask_4)
 SCAN_DEFINE(TARGET, 8, SCAN_W8, mask_8)
 
 const struct scan_twin scan_avx2 = {
+    "avx2",
     CPU_AVX2 | CPU_POPCNT | CPU_BMI,
     SCAN_TWIN_TABLE,
 };

@@ -44,6 +44,7 @@ SCAN_DEFINE(TARGET, 4, SCAN_W4, mask_4)
 SCAN_DEFINE(TARGET, 8, SCAN_W8, mask_8)
 
 const struct scan_twin scan_avx512 = {
+    "avx512",
     CPU_AVX512F | CPU_AVX512BW | CPU_POPCNT | CPU_BMI,
     SCAN_TWIN_TABLE,
 };

@@ -78,6 +78,7 @@ SCAN_DEFINE(TARGET, 4, SCAN_W4, mask_4)
 SCAN_DEFINE(TARGET, 8, SCAN_W8, mask_8)
 
 const struct scan_twin scan_neon = {
+    "neon",
     CPU_NEON,
     SCAN_TWIN_TABLE,
 };

@@ -54,6 +54,7 @@ DEFINE_WIDTH(4, uint32_t)
 DEFINE_WIDTH(8, uint64_t)
 
 const struct scan_twin scan_portable = {
+    "portable",
     0,
     SCAN_TWIN_TABLE,
 };

@@ -17,6 +17,7 @@
 enum scan_width { SCAN_W1, SCAN_W2, SCAN_W4, SCAN_W8, SCAN_WIDTHS };
 
 struct scan_twin {
+    const char *name;
     uint32_t needs; /* CPU features */
     struct scan_kernels kernels[SCAN_WIDTHS];
 };

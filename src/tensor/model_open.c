@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "tensor/model.h"
@@ -139,12 +140,35 @@ static enum ulp_status open_by_index(struct ulp_model *model, const char *direct
     return status;
 }
 
+/* "model-00002-of-00005.safetensors" is one of 5; other names are one of 1. */
+static unsigned long announced_shards(const char *name) {
+    const char *of = strstr(name, "-of-");
+    unsigned long count = of ? strtoul(of + 4, NULL, 10) : 0;
+
+    return count ? count : 1;
+}
+
+/* Without an index, what is there may be the first files of a model that is still being written. */
+static enum ulp_status check_complete(const char *directory, const struct file_names *names) {
+    for (size_t i = 0; i < names->count; i++) {
+        unsigned long announced = announced_shards(names->items[i]);
+
+        if (announced > names->count)
+            return fail(ULP_E_SHARDS, "%s: %s is one of %lu files, but there are %zu and no index",
+                        quote(directory).text, quote(names->items[i]).text, announced,
+                        names->count);
+    }
+    return ULP_OK;
+}
+
 static enum ulp_status open_all(struct ulp_model *model, const char *directory) {
     struct file_names names = {0};
     enum ulp_status status = list_shards(directory, &names);
 
     if (!status && !names.count)
         status = fail(ULP_E_NO_MODEL, "%s holds no safetensors file", quote(directory).text);
+    if (!status)
+        status = check_complete(directory, &names);
     if (!status)
         status = open_shards(model, directory, (const char *const *)names.items, names.count);
     file_names_release(&names);
@@ -260,11 +284,14 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
         status = open_file(model, path);
     if (!status)
         status = merge(model, path);
-    if (status)
+    if (status) {
         model_free(model);
-    else
-        *ret_model = model;
-    return status;
+        return status;
+    }
+    log_message(ULP_LOG_INFO, "opened %s: %zu tensors, %llu bytes in %zu files", quote(path).text,
+                model->count, (unsigned long long)model->bytes, model->shard_count);
+    *ret_model = model;
+    return ULP_OK;
 }
 
 void model_free(struct ulp_model *model) {

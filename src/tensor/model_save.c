@@ -66,7 +66,7 @@ static enum ulp_status write_shard(struct save *save, const char *name, size_t f
     for (size_t i = first; !status && i < end; i++)
         status = copy_tensor(save, writer, i - first, &save->tensors[i]);
     if (!status)
-        status = writer_commit(writer);
+        status = writer_commit(writer, ULP_COMMIT_NEW);
     writer_free(writer);
     mem_free(path);
     return status;
@@ -95,15 +95,15 @@ static enum ulp_status write_index(const struct save *save, const struct index_e
     if (!status)
         status = model_path_join(save->directory, MODEL_INDEX_NAME, &path);
     if (!status)
-        status = file_replace(path, text.data, text.used);
+        status = file_write(path, text.data, text.used, ULP_COMMIT_NEW);
     mem_free(path);
     buffer_release(&text);
     return status;
 }
 
-/* A save that fails leaves nothing behind; the index goes first, as it came last. */
+/* A save that fails takes back what it committed, and nothing else. The index comes last, so it is
+ * never among that. */
 static void remove_files(const struct save *save, const struct shard_name *names, unsigned count) {
-    file_remove_in(save->directory, MODEL_INDEX_NAME);
     for (unsigned i = 0; i < count; i++)
         file_remove_in(save->directory, names[i].text);
 }
@@ -114,7 +114,7 @@ static enum ulp_status write_files(struct save *save, unsigned shards) {
     struct shard_name *names = NULL;
     uint64_t bytes_so_far = 0;
     size_t first = 0;
-    unsigned begun = 0;
+    unsigned committed = 0;
     enum ulp_status status = mem_zeroed(save->count, sizeof *entries, &entries);
 
     if (!status)
@@ -125,14 +125,14 @@ static enum ulp_status write_files(struct save *save, unsigned shards) {
         names[shard] = name_shard(shard, shards);
         for (size_t i = first; i < end; i++)
             entries[i] = (struct index_entry){save->tensors[i].name, names[shard].text};
-        begun = shard + 1;
         status = write_shard(save, names[shard].text, first, end);
+        committed += !status;
         first = end;
     }
     if (!status && shards > 1)
         status = write_index(save, entries);
     if (status)
-        remove_files(save, names, begun);
+        remove_files(save, names, committed);
     mem_free(names);
     mem_free(entries);
     return status;

@@ -36,6 +36,9 @@ void shard_release(struct shard *shard);
 enum ulp_status shard_parse(const char *what, const void *data, size_t bytes,
                             struct shard *ret_shard);
 
+/* Sorts by key; ULP_E_DUPLICATE names one that occurs twice. */
+enum ulp_status metadata_sort(const char *what, struct ulp_text_pair *pairs, size_t count);
+
 /*
  * Length field and header of the canonical file. `ret_offsets` receives, for each tensor in the
  * order given, where its bytes start in the file; `ret_file_bytes` how long the file will be.

@@ -243,24 +243,6 @@ static enum ulp_status check_tensors(struct parse *parse) {
     return status ? status : tensor_sort(what(parse), shard->tensors, shard->count);
 }
 
-static int by_key(const void *a, const void *b) {
-    return strcmp(((const struct ulp_text_pair *)a)->key, ((const struct ulp_text_pair *)b)->key);
-}
-
-static enum ulp_status check_metadata(struct shard *shard) {
-    struct ulp_text_pair *pairs = shard->metadata;
-
-    if (shard->metadata_count < 2)
-        return ULP_OK;
-    qsort(pairs, shard->metadata_count, sizeof *pairs, by_key);
-    for (size_t i = 1; i < shard->metadata_count; i++) {
-        if (!by_key(&pairs[i - 1], &pairs[i]))
-            return fail(ULP_E_DUPLICATE, "%s: the metadata key %s occurs twice",
-                        quote(shard->path).text, quote(pairs[i].key).text);
-    }
-    return ULP_OK;
-}
-
 /* Finds header and data section; the length field is checked before anything is done with it. */
 static enum ulp_status frame(struct parse *parse) {
     const uint8_t *file = parse->shard->map.data;
@@ -303,7 +285,7 @@ static enum ulp_status parse_shard(struct shard *shard) {
     if (!status)
         status = check_tensors(&parse);
     if (!status)
-        status = check_metadata(shard);
+        status = metadata_sort(shard->path, shard->metadata, shard->metadata_count);
     buffer_release(&parse.name);
     buffer_release(&parse.text);
     return status;

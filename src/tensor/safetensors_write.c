@@ -33,10 +33,6 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct slot *)a)->tensor->name, ((const struct slot *)b)->tensor->name);
 }
 
-static int by_key(const void *a, const void *b) {
-    return strcmp(((const struct ulp_text_pair *)a)->key, ((const struct ulp_text_pair *)b)->key);
-}
-
 static enum ulp_status lay_out(const char *what, const struct ulp_tensor *tensors, size_t count,
                                struct slot *slots) {
     for (size_t i = 0; i < count; i++) {
@@ -93,13 +89,11 @@ static enum ulp_status append_pairs(const char *what, const struct ulp_text_pair
         return status;
     for (size_t i = 0; i < count; i++)
         sorted[i] = pairs[i];
-    qsort(sorted, count, sizeof *sorted, by_key);
-    status = buffer_append_text(out, "\"__metadata__\":");
+    status = metadata_sort(what, sorted, count);
+    if (!status)
+        status = buffer_append_text(out, "\"__metadata__\":");
     for (size_t i = 0; !status && i < count; i++) {
-        if (i && !by_key(&sorted[i - 1], &sorted[i]))
-            status = fail(ULP_E_DUPLICATE, "%s: the metadata key %s occurs twice", quote(what).text,
-                          quote(sorted[i].key).text);
-        if (!status && (!is_text(sorted[i].key) || !is_text(sorted[i].value)))
+        if (!is_text(sorted[i].key) || !is_text(sorted[i].value))
             status = fail(ULP_E_UTF8, "%s: the metadata entry %s is not UTF-8", quote(what).text,
                           quote(sorted[i].key).text);
         if (!status)

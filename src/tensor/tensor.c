@@ -136,6 +136,27 @@ enum ulp_status tensor_measure(const char *what, struct ulp_tensor *tensor, uint
     return ULP_OK;
 }
 
+enum ulp_status tensor_check_all(const struct ulp_tensor *tensors, size_t count,
+                                 enum tensor_data data) {
+    for (size_t i = 0; i < count; i++) {
+        struct ulp_tensor copy = tensors[i];
+        enum ulp_status status;
+
+        if (!copy.name || !copy.dtype || (copy.rank && !copy.shape) ||
+            (data == TENSOR_WITH_DATA && copy.bytes && !copy.data))
+            return fail(ULP_E_USAGE, "tensor %zu lacks its name, dtype, shape or data", i);
+        status = tensor_check_name("tensor", copy.name);
+        if (!status)
+            status = tensor_measure("tensor", &copy, copy.bytes);
+        if (status)
+            return status;
+        if (copy.bits != tensors[i].bits || copy.elements != tensors[i].elements)
+            return fail(ULP_E_USAGE, "tensor %s was not measured; call ulp_tensor_measure() first",
+                        quote(copy.name).text);
+    }
+    return ULP_OK;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct ulp_tensor *)a)->name, ((const struct ulp_tensor *)b)->name);
 }

@@ -19,6 +19,12 @@ enum ulp_status tensor_measure(const char *what, struct ulp_tensor *tensor, uint
 enum ulp_status tensor_bytes(const char *what, const struct ulp_tensor *tensor,
                              uint64_t *ret_bytes);
 
+/* Checks tensors that a caller describes: nothing missing, names allowed, bits and bytes as
+ * tensor_measure() would set them. Whether two have one name is not looked at. */
+enum tensor_data { TENSOR_WITHOUT_DATA, TENSOR_WITH_DATA };
+enum ulp_status tensor_check_all(const struct ulp_tensor *tensors, size_t count,
+                                 enum tensor_data data);
+
 /* Sorts by name, in byte order; ULP_E_DUPLICATE names one that occurs twice. */
 enum ulp_status tensor_sort(const char *what, struct ulp_tensor *tensors, size_t count);
 

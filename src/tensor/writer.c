@@ -75,12 +75,12 @@ enum ulp_status writer_put(struct ulp_writer *writer, size_t index, uint64_t off
     return file_writer_put(&writer->file, extent->offset + offset, data, bytes);
 }
 
-enum ulp_status writer_commit(struct ulp_writer *writer) {
+enum ulp_status writer_commit(struct ulp_writer *writer, enum ulp_commit commit) {
     enum ulp_status status;
 
     if (writer->committed)
         return fail(ULP_E_USAGE, "this file is committed already");
-    status = file_writer_commit(&writer->file);
+    status = file_writer_commit(&writer->file, commit);
     writer->committed = !status;
     return status;
 }

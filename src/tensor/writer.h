@@ -10,7 +10,7 @@ enum ulp_status writer_create(const char *path, const struct ulp_tensor *tensors
                               struct ulp_writer **ret_writer);
 enum ulp_status writer_put(struct ulp_writer *writer, size_t index, uint64_t offset,
                            const void *data, uint64_t bytes);
-enum ulp_status writer_commit(struct ulp_writer *writer);
+enum ulp_status writer_commit(struct ulp_writer *writer, enum ulp_commit commit);
 void writer_free(struct ulp_writer *writer);
 
 #endif

@@ -47,7 +47,7 @@ static enum ulp_status replace_within(rlim_t bytes_max, const char *path, const 
     limit = before;
     limit.rlim_cur = bytes_max;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    status = file_replace(path, data, bytes);
+    status = file_write(path, data, bytes, ULP_COMMIT_REPLACE);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, handler);
     return status;
@@ -61,7 +61,7 @@ static void test_a_full_disk_keeps_the_old_file(void **state) {
 
     (void)state;
     memset(data, 'n', sizeof data - 1);
-    assert_ok(file_replace(path, "old", 3));
+    assert_ok(file_write(path, "old", 3, ULP_COMMIT_REPLACE));
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         assert_fails(replace_within(limits[i], path, data, 100000), ULP_E_NO_SPACE,
                      "cannot write '");
@@ -134,18 +134,38 @@ static void test_a_killed_writer_leaves_the_target_untouched(void **state) {
     const char *path = path_in(directory, "model.safetensors");
 
     (void)state;
+    file_writer_always_named(true);
     die_while_writing(path);
     assert_int_equal(access(path, F_OK), -1);
-    assert_ok(file_replace(path, "old", 3));
+    assert_ok(file_write(path, "old", 3, ULP_COMMIT_REPLACE));
     die_while_writing(path);
+    file_writer_always_named(false);
     assert_text(path, "old");
     assert_int_equal(others(directory, "model.safetensors", name), 2);
     assert_int_equal(name[0], '.'); /* no pattern such as *.safetensors finds what is left */
     assert_null(strstr(name, "safetensors"));
-    assert_ok(file_replace(path, "next", 4));
+    assert_ok(file_write(path, "next", 4, ULP_COMMIT_REPLACE));
     assert_text(path, "next");
     temp_directory_remove(directory);
 }
 
+/* Where files can be without a name, nothing at all is left. */
+static void test_a_killed_writer_leaves_nothing(void **state) {
+    char *directory = temp_directory_make(), name[256] = "";
+    const char *path = path_in(directory, "model.safetensors");
+    struct file_writer writer = {0};
+    bool nameless;
+
+    (void)state;
+    assert_ok(file_writer_open(path, 0, &writer));
+    nameless = !writer.temporary[0];
+    file_writer_release(&writer);
+    if (!nameless)
+        skip(); /* this file system has none */
+    die_while_writing(path);
+    assert_int_equal(others(directory, "model.safetensors", name), 0);
+    temp_directory_remove(directory);
+}
+
 TEST_MAIN(test_a_full_disk_keeps_the_old_file, test_a_size_beyond_the_disk_is_seen_at_opening,
-          test_a_killed_writer_leaves_the_target_untouched)
+          test_a_killed_writer_leaves_the_target_untouched, test_a_killed_writer_leaves_nothing)

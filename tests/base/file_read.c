@@ -89,7 +89,7 @@ static void test_a_name_too_long_is_a_limit(void **state) {
     (void)state;
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    assert_refused(path_in(directory, name), FILE_FOLLOW_LINKS, ULP_E_LIMIT, "...'");
+    assert_refused(path_in(directory, name), FILE_FOLLOW_LINKS, ULP_E_NAME, "too long");
     temp_directory_remove(directory);
 }
 

@@ -32,7 +32,7 @@ static void test_threads_fill_one_file(void **state) {
     assert_ok(ulp_pool_new(4, &pool));
     assert_ok(file_writer_open(path, PIECE * PIECES, &writer));
     assert_ok(ulp_pool_run(pool, PIECES, put_piece, &writer, NULL));
-    assert_ok(file_writer_commit(&writer));
+    assert_ok(file_writer_commit(&writer, ULP_COMMIT_REPLACE));
     file_writer_release(&writer);
     ulp_pool_free(pool);
     assert_ok(file_map_open(path, FILE_REFUSE_LINKS, &map));
@@ -59,7 +59,7 @@ static enum ulp_status replace_often(struct scene *scene) {
 
     for (int round = 0; !status && round < REPLACEMENTS; round++) {
         memset(data, 'a' + round % 26, sizeof data);
-        status = file_replace(scene->path, data, sizeof data);
+        status = file_write(scene->path, data, sizeof data, ULP_COMMIT_REPLACE);
     }
     atomic_store(&scene->over, 1);
     return status;
@@ -98,7 +98,7 @@ static void test_readers_see_whole_versions_only(void **state) {
     static uint8_t data[CONTENTS];
 
     (void)state;
-    assert_ok(file_replace(scene.path, data, sizeof data));
+    assert_ok(file_write(scene.path, data, sizeof data, ULP_COMMIT_REPLACE));
     assert_ok(ulp_pool_new(3, &pool));
     assert_ok(ulp_pool_run(pool, 3, act, &scene, NULL));
     assert_true(atomic_load(&scene.reads) >= 2);

@@ -15,7 +15,11 @@ static const struct {
     {"\x1b[31m", "'\\x1b[31m'"},
     {"a\tb\r\n", "'a\\x09b\\x0d\\x0a'"},
     {"\x01\x1f\x7f", "'\\x01\\x1f\\x7f'"},
-    {"\xc3\xa4", "'\\xc3\\xa4'"},
+    {"\xc3\xa4\xe8\xaa\x9e", "'\xc3\xa4\xe8\xaa\x9e'"},
+    {"\xc3(\xed\xa0\x80", "'\\xc3(\\xed\\xa0\\x80'"}, /* ill-formed */
+    {"\xc2\x9b"
+     "2J",
+     "'\\xc2\\x9b2J'"}, /* a C1 control character */
     {"\x80\xff", "'\\x80\\xff'"},
 };
 
@@ -44,32 +48,27 @@ static void test_quote_bytes_stops_at_the_length(void **state) {
     assert_string_equal(quote_bytes("a\0b", 3).text, "'a\\x00b'");
 }
 
-/* Whole when it ends with the quote; else a start of the escaped text, then the mark of the cut. */
+/* What is shown is escaped whole, begins as the text does, and fits. */
 static void check_length(const char *unit, size_t unit_bytes, const char *escaped, size_t count) {
     size_t bytes = count * unit_bytes, each = strlen(escaped);
-    char *text = malloc(bytes + 1);
+    char *text = malloc(bytes + 1), *cut;
     struct quoted out;
-    size_t length, shown;
 
     assert_non_null(text);
     for (size_t i = 0; i < count; i++)
         memcpy(text + i * unit_bytes, unit, unit_bytes);
     out = quote_bytes(text, bytes);
-    assert_non_null(memchr(out.text, 0, QUOTE_BYTES));
-    length = strlen(out.text);
-    shown = length - 2;
-    assert_int_equal(out.text[0], '\'');
-    assert_int_equal(out.text[length - 1], '\'');
-    if (length > 5 && !strcmp(out.text + length - 4, "...'")) {
-        shown -= 3;
-        assert_true(shown > 140 && shown < count * each);
-    } else {
-        assert_int_equal(shown, count * each);
-    }
-    assert_int_equal(shown % each, 0);
-    for (size_t i = 0; i < shown; i++)
-        assert_int_equal(out.text[1 + i], escaped[i % each]);
     free(text);
+    assert_non_null(memchr(out.text, 0, QUOTE_BYTES));
+    assert_int_equal(out.text[0], '\'');
+    assert_int_equal(out.text[strlen(out.text) - 1], '\'');
+    cut = strstr(out.text, "...");
+    if (cut)
+        assert_true((size_t)(cut - out.text) - 1 >= 60 && count * each > 130);
+    else
+        assert_int_equal(strlen(out.text), count * each + 2);
+    for (size_t i = 1; cut && out.text + i < cut; i++)
+        assert_int_equal(out.text[i], escaped[(i - 1) % each]);
 }
 
 static void test_every_length_fits_and_a_cut_shows(void **state) {
@@ -81,24 +80,40 @@ static void test_every_length_fits_and_a_cut_shows(void **state) {
     }
 }
 
-/* The shift decides how the escapes fall on the end of the room. */
-static void test_escapes_at_the_cut_are_whole(void **state) {
+/* Paths tell most by their ends. */
+static void test_both_ends_of_a_long_text_are_shown(void **state) {
     char text[400];
+    struct quoted out;
 
     (void)state;
-    for (size_t shift = 0; shift < 160; shift++) {
+    memset(text, 'x', sizeof text);
+    memcpy(text, "/begin", 6);
+    memcpy(text + sizeof text - 4, "/end", 4);
+    out = quote_bytes(text, sizeof text);
+    assert_memory_equal(out.text, "'/begin", 7);
+    assert_string_equal(out.text + strlen(out.text) - 5, "/end'");
+    assert_non_null(strstr(out.text, "x...x"));
+}
+
+/* The shift decides how the escapes fall on the end of the room. */
+static void test_escapes_at_the_cut_are_whole(void **state) {
+    char text[130];
+
+    (void)state;
+    for (size_t shift = 0; shift < sizeof text; shift++) {
         struct quoted out;
+        const char *last;
 
         memset(text, 'x', shift);
         memset(text + shift, '\n', sizeof text - shift);
         out = quote_bytes(text, sizeof text);
+        last = out.text + strlen(out.text) - 8;
         assert_non_null(memchr(out.text, 0, QUOTE_BYTES));
-        assert_string_equal(out.text + strlen(out.text) - 4, "...'");
-        if (shift < 140)
-            assert_memory_equal(out.text + strlen(out.text) - 8, "\\x0a...'", 8);
+        if (shift + 4 * (sizeof text - shift) > QUOTE_BYTES)
+            assert_string_equal(last, "\\x0a...'");
     }
 }
 
 TEST_MAIN(test_what_is_not_plain_is_escaped, test_each_byte_is_itself_or_four_characters,
           test_quote_bytes_stops_at_the_length, test_every_length_fits_and_a_cut_shows,
-          test_escapes_at_the_cut_are_whole)
+          test_both_ends_of_a_long_text_are_shown, test_escapes_at_the_cut_are_whole)

@@ -21,13 +21,15 @@ static void test_a_leftover_of_a_killed_namesake_does_no_harm(void **state) {
     unsigned serial = 0;
 
     (void)state;
+    file_writer_always_named(true);
     assert_ok(file_writer_open(path_in(directory, "target"), 0, &writer));
     if (sscanf(writer.temporary, ".ulpsync-tmp-%ld-%u", &process, &serial) == 2) {
         snprintf(name, sizeof name, ".ulpsync-tmp-%ld-%u", process, serial + 1);
         assert_int_equal(symlink("nowhere", path_in(directory, name)), 0);
     }
     file_writer_release(&writer);
-    assert_ok(file_replace(path_in(directory, "target"), "x", 1));
+    assert_ok(file_write(path_in(directory, "target"), "x", 1, ULP_COMMIT_REPLACE));
+    file_writer_always_named(false);
     temp_directory_remove(directory);
 }
 
@@ -40,7 +42,7 @@ static void test_a_failed_file_read_adds_nothing(void **state) {
     enum ulp_status status;
 
     (void)state;
-    assert_ok(file_replace(path, data, sizeof data));
+    assert_ok(file_write(path, data, sizeof data, ULP_COMMIT_REPLACE));
     assert_ok(buffer_append_text(&buffer, "kept"));
     failing_allocator_start(1, 1);
     status = file_read(path, FILE_FOLLOW_LINKS, &buffer);
@@ -160,8 +162,10 @@ static void test_dots_name_directories(void **state) {
     char *directory = temp_directory_make();
 
     (void)state;
-    assert_fails(file_replace(path_in(directory, "."), "x", 1), ULP_E_USAGE, "names a directory");
-    assert_fails(file_replace(path_in(directory, ".."), "x", 1), ULP_E_USAGE, "names a directory");
+    assert_fails(file_write(path_in(directory, "."), "x", 1, ULP_COMMIT_REPLACE), ULP_E_USAGE,
+                 "names a directory");
+    assert_fails(file_write(path_in(directory, ".."), "x", 1, ULP_COMMIT_REPLACE), ULP_E_USAGE,
+                 "names a directory");
     temp_directory_remove(directory);
 }
 

@@ -78,7 +78,7 @@ class Cli(unittest.TestCase):
             self.assertEqual(shown.stderr, "")
 
     def test_version_names_version_and_instruction_sets(self):
-        self.assertRegex(run("--version").stdout, r"^ulpsync \d+\.\d+\.\d+ \((portable|avx2|avx2 avx512|neon)\)\n$")
+        self.assertRegex(run("--version").stdout, r"^ulpsync \d+\.\d+\.\d+ \((portable|avx2|avx512|neon)\)\n$")
 
     def test_codes_are_listed(self):
         lines = run("help", "codes").stdout.splitlines()
@@ -89,12 +89,13 @@ class Cli(unittest.TestCase):
         self.fails(2, "there is no verb 'frobnicate'", "frobnicate")
         self.fails(2, "there is no verb 'frobnicate'", "help", "frobnicate")
         self.fails(2, "unknown option '--frob'", "info", self.model, "--frob")
-        self.fails(2, "something is missing: ulpsync info MODEL", "info")
+        self.fails(2, "MODEL is missing: ulpsync info MODEL", "info")
         self.fails(2, "is one too many", "info", self.model, self.model)
         self.fails(2, "takes no value", "info", self.model, "--json=yes")
         self.fails(2, "needs a value: --threads N", "digest", self.model, "--threads")
-        for bad in ("0", "-1", "x", "1025", "1.5", "", "0x10", "1e2", "nan"):
-            self.fails(2, "give a whole number from 1 to 1024", "digest", self.model, f"--threads={bad}")
+        for bad in ("0", "-1", "x", "1.5", "", ".", "1.2.3", "0x10", "1e2", "nan", "1.0005K", "99999999999999999999"):
+            self.fails(2, "give a whole number from 1 to ", "digest", self.model, f"--threads={bad}")
+        self.fails(11, "1025 threads asked for; the limit is 1024", "digest", self.model, "--threads=1025")
 
     def test_operands_may_look_like_options_behind_two_dashes(self):
         self.fails(20, "'--json'", "info", "--", "--json")
@@ -126,6 +127,23 @@ class Cli(unittest.TestCase):
         write_model(self.model, {"x\x1b[31m\x07": ("U8", [1], b"x")})
         self.assertIn("x\\x1b[31m\\x07", run("info", self.model, "--tensors").stdout)
         self.assertEqual(self.json("info", self.model, "--tensors")["list"][0]["name"], "x\x1b[31m\x07")
+
+    def test_arguments_cannot_break_json_or_drive_the_terminal(self):
+        bad = os.fsencode(self.dir) + b"/\xff\xed\xa0\x80\x1b[31m/x"
+        done = subprocess.run([ULPSYNC, "synth", "-o", bad, "--json"], capture_output=True)
+        self.assertEqual(json.loads(done.stdout.decode())["error"]["code"], 20)
+        for words in (["synth", "-o", bad], ["info", "--" + "\x1b[31m"], ["digest", bad]):
+            done = subprocess.run([ULPSYNC, *words], capture_output=True)
+            self.assertNotIn(b"\x1b", done.stderr)
+            self.assertIn(b"\\x1b[31m", done.stderr)
+
+    def test_verbose_says_what_is_done(self):
+        done = run("digest", self.model, "--verbose")
+        self.assertIn("info: opened", done.stderr)
+        self.assertIn("debug: digesting on", done.stderr)
+
+    def test_outputs_of_equal_models_are_equal(self):
+        self.assertEqual(run("digest", self.model, "--tensors").stdout, run("digest", self.model, "--tensors").stdout)
 
     def test_digest(self):
         digest = self.json("digest", self.model)
@@ -178,6 +196,15 @@ class Cli(unittest.TestCase):
         self.json("reshard", self.dir / "out5", "-o", again)
         self.assertEqual((again / "model.safetensors").read_bytes(), (self.dir / "out1/model.safetensors").read_bytes())
 
+    def test_half_a_sharded_model_is_refused(self):
+        run("synth", "-o", self.dir, "-p", "200K", "-s", "0", "--layers", "2")
+        out = self.dir / "out"
+        self.json("reshard", self.dir / "step-000.safetensors", "-o", out, "--shards", "3")
+        (out / "model.safetensors.index.json").unlink()
+        self.json("digest", out)  # all three files are there: nothing is missing
+        (out / "model-00002-of-00003.safetensors").unlink()
+        self.fails(41, "is one of 3 files, but there are 2 and no index", "digest", out)
+
     # ---- synth
 
     def test_synth_is_a_function_of_its_options(self):
@@ -193,7 +220,17 @@ class Cli(unittest.TestCase):
         self.assertEqual(roots["one"], roots["same"])
         self.assertEqual(len({r[2] for r in roots.values()}), 6)
 
+    def test_a_shorter_run_replaces_a_longer_one_whole(self):
+        out = self.dir / "run"
+        self.json("synth", "-o", out, "-p", "20K", "-s", "4")
+        self.json("synth", "-o", out, "-p", "20K", "-s", "2", "--seed", "9", "--force")
+        self.assertEqual(sorted(p.name for p in out.iterdir()), [f"step-00{i}.safetensors" for i in range(3)])
+        for path in out.iterdir():
+            self.assertIn("seed=9", self.json("info", path)["metadata"]["ulpsync.synth"])
+
     def test_synth_gives_the_parameters_asked_for(self):
+        made = self.json("synth", "-o", self.dir / "point", "-p", "0.0803M", "-s", "0")
+        self.assertTrue(80_300 - made["hidden"] < made["params"] <= 80_300)
         for params, layers in ((10_000, None), (123_456, 3), (2_000_000, None), (2_000_000, 24)):
             out = self.dir / f"p{params}-{layers}"
             words = ["--layers", layers] if layers else []
@@ -210,7 +247,9 @@ class Cli(unittest.TestCase):
         self.fails(2, "choose one of master, bf16", "synth", "-o", self.dir, "--regime", "fp8")
         self.fails(2, "choose one of bf16, f16, f32", "synth", "-o", self.dir, "--dtype", "int4")
         self.fails(2, "do not go into", "synth", "-o", self.dir, "-p", "10K", "--layers", "500")
+        self.fails(2, "use --regime master", "synth", "-o", self.dir, "--regime", "bf16", "--dtype", "f32")
         self.fails(20, "cannot make directory", "synth", "-o", self.dir / "a/b/c", "-p", "10K")
+        self.fails(25, "is not a directory", "synth", "-o", self.model, "-p", "10K")
         self.fails(23, "free", "synth", "-o", self.dir, "-p", "1000G", "-s", "255")
         run("synth", "-o", self.dir / "x", "-p", "10K", "-s", "1")
         self.fails(21, "add --force", "synth", "-o", self.dir / "x", "-p", "10K", "-s", "1")
@@ -221,12 +260,37 @@ class Cli(unittest.TestCase):
         process = subprocess.Popen([ULPSYNC, "synth", "-o", out, "-p", "300M", "-s", "2", "--threads", "1"],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 30
-        while not (out.is_dir() and any(out.iterdir())) and time.monotonic() < deadline:
+        while not out.is_dir() and time.monotonic() < deadline:
             time.sleep(0.01)
+        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 12, error)
+        self.assertEqual(process.returncode, -signal.SIGINT, error)
+        self.assertIn("ULP_E_CANCELLED", error)
         self.assertEqual(list(out.iterdir()), [])
+
+    def test_ignored_signals_stay_ignored(self):
+        out = self.dir / "deaf"
+        process = subprocess.Popen(["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh", ULPSYNC, "synth", "-o", out,
+                                    "-p", "30M", "-s", "1"], stdout=subprocess.DEVNULL)
+        while not out.is_dir():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_a_file_size_limit_is_a_clean_failure(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", ULPSYNC, "synth", "-o", self.dir / "small",
+                               "-p", "1M", "-s", "1"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 23, done.stderr)
+        self.assertEqual(list((self.dir / "small").iterdir()), [])
+
+    def test_too_few_open_files_is_a_clean_failure(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$@"', "sh", ULPSYNC, "synth", "-o", self.dir / "few",
+                               "-p", "20K", "-s", "20"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 10, done.stderr)
+        self.assertIn("ulimit", done.stderr)
+        self.assertEqual(list((self.dir / "few").iterdir()), [])
 
     def test_progress_shows_on_a_terminal_only(self):
         words = [ULPSYNC, "synth", "-o", self.dir / "t", "-p", "60M", "-s", "2", "--threads", "1"]

@@ -43,7 +43,7 @@ def root(tensors):
     for name, (dtype, shape, data) in sorted(tensors.items(), key=lambda item: item[0].encode()):
         for string in (name.encode(), dtype.encode()):
             text += struct.pack("<Q", len(string)) + string
-        text += struct.pack(f"<Q{len(shape)}Q2Q", len(shape), *shape, *content_sum(data))
+        text += struct.pack(f"<Q{len(shape)}Q3Q", len(shape), *shape, len(data), *content_sum(data))
     return hashlib.sha256(text).hexdigest()
 
 

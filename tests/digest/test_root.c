@@ -292,8 +292,87 @@ static void test_every_allocation_may_fail(void **state) {
     assert_roots_equal(root, expected);
 }
 
-TEST_MAIN(test_names_dtypes_and_shapes_count, test_swapping_any_two_tensors_counts,
-          test_moving_a_boundary_counts, test_every_bit_counts, test_order_does_not_count,
-          test_incremental_equals_from_scratch, test_threads_do_not_count,
-          test_instruction_sets_do_not_count, test_a_caller_can_stop_it,
+/* Of a dtype that is not known, zero bytes at the end are contents, not padding. */
+static void test_zero_bytes_at_the_end_count(void **state) {
+    static uint8_t bytes[8] = {1, 2, 3, 4};
+    uint64_t shape[1] = {4};
+    struct ulp_tensor narrow = {
+        .name = "t", .dtype = "X4", .shape = shape, .rank = 1, .bytes = 4, .data = bytes};
+    struct ulp_tensor wide = narrow;
+    struct ulp_root x, y;
+
+    (void)state;
+    wide.bytes = 8;
+    assert_ok(ulp_tensor_measure(&narrow));
+    assert_ok(ulp_tensor_measure(&wide));
+    assert_ok(ulp_state_digest(&narrow, 1, NULL, NULL, NULL, &x));
+    assert_ok(ulp_state_digest(&wide, 1, NULL, NULL, NULL, &y));
+    assert_roots_differ(x, y);
+}
+
+static enum ulp_status digest_one(struct ulp_tensor tensor) {
+    struct ulp_root root;
+
+    return ulp_state_digest(&tensor, 1, NULL, NULL, NULL, &root);
+}
+
+/* A tensor that was not measured, or changed since, has no root rather than a wrong one. */
+static void test_bad_tensors_are_refused(void **state) {
+    struct ulp_tensor good, bad;
+
+    (void)state;
+    make_state();
+    good = tensors[0];
+    assert_ok(digest_one(good));
+    bad = good;
+    bad.bytes = 0;
+    assert_fails(digest_one(bad), ULP_E_SIZE, "need 1200 bytes, but 0 are there");
+    bad = good;
+    bad.bits = 0;
+    assert_fails(digest_one(bad), ULP_E_USAGE, "ulp_tensor_measure");
+    bad = good;
+    bad.rank = 1;
+    assert_fails(digest_one(bad), ULP_E_SIZE, "need 40 bytes");
+    bad = good;
+    bad.name = "\xff";
+    assert_fails(digest_one(bad), ULP_E_UTF8, "not UTF-8");
+    bad.name = NULL;
+    assert_fails(digest_one(bad), ULP_E_USAGE, "lacks its name");
+    bad = good;
+    bad.data = NULL;
+    assert_fails(digest_one(bad), ULP_E_USAGE, "lacks");
+}
+
+/* The public way to follow changes, in two windows of a tensor. */
+static void test_a_root_can_be_kept_through_the_api(void **state) {
+    struct ulp_sum sums[TENSORS];
+    struct ulp_root root, expected;
+    uint32_t positions[2] = {3, 5}, beyond = ELEMENTS - 400, disorder[2] = {5, 5};
+    uint16_t values[2] = {0x1234, 0xffff};
+
+    (void)state;
+    make_state();
+    assert_ok(ulp_state_digest(tensors, TENSORS, NULL, NULL, sums, &root));
+    assert_ok(ulp_sum_replace(&tensors[1], 0, positions, values, 2, &sums[1]));
+    assert_ok(ulp_sum_replace(&tensors[1], 400, positions, values, 2, &sums[1]));
+    for (int i = 0; i < 2; i++)
+        contents[1][positions[i]] = contents[1][400 + positions[i]] = values[i];
+    assert_ok(ulp_state_root(tensors, TENSORS, sums, &root));
+    expected = root_now();
+    assert_roots_equal(root, expected);
+    assert_fails(ulp_sum_replace(&tensors[1], 400, &beyond, values, 1, &sums[1]), ULP_E_USAGE,
+                 "outside");
+    assert_fails(ulp_sum_replace(&tensors[1], 0, disorder, values, 2, &sums[1]), ULP_E_USAGE,
+                 "must ascend");
+    assert_fails(ulp_sum_replace(&tensors[1], 4, positions, values, 2, &sums[1]), ULP_E_USAGE,
+                 "multiple of 8");
+    assert_ok(ulp_state_root(tensors, TENSORS, sums, &root)); /* untouched by what was refused */
+    assert_roots_equal(root, expected);
+}
+
+TEST_MAIN(test_zero_bytes_at_the_end_count, test_bad_tensors_are_refused,
+          test_a_root_can_be_kept_through_the_api, test_names_dtypes_and_shapes_count,
+          test_swapping_any_two_tensors_counts, test_moving_a_boundary_counts,
+          test_every_bit_counts, test_order_does_not_count, test_incremental_equals_from_scratch,
+          test_threads_do_not_count, test_instruction_sets_do_not_count, test_a_caller_can_stop_it,
           test_an_empty_state_has_a_root, test_every_allocation_may_fail)

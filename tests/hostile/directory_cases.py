@@ -138,7 +138,7 @@ def kinds():
     yield Case("path does not exist", NOT_FOUND, "No such file", {}, "gone")
     yield Case("path goes through a file", NOT_FOUND, "Not a directory", {MODEL: good("a")},
                MODEL + "/a")
-    yield Case("path too long", LIMIT, "File name too long", {}, "x" * 256)
+    yield Case("path too long", NAME, "File name too long", {}, "x" * 256)
     yield Case("index path does not exist", NOT_FOUND, "No such file", {S: good("a")},
                "b.index.json")
     yield Case("index path is a FIFO", FILE_KIND, "a FIFO", {"b.index.json": FIFO}, "b.index.json")

@@ -29,7 +29,7 @@ static int write_huge(const char *path) {
     assert_ok(ulp_writer_put(writer, 1, HUGE_BYTES - sizeof last, last, sizeof last));
     assert_ok(ulp_writer_put(writer, 0, 0, last, sizeof last));
     assert_fails(ulp_writer_put(writer, 1, HUGE_BYTES, last, 1), ULP_E_USAGE, "do not fit");
-    assert_ok(ulp_writer_commit(writer));
+    assert_ok(ulp_writer_commit(writer, ULP_COMMIT_REPLACE));
     ulp_writer_free(writer);
     assert_int_equal(stat(path, &info), 0);
     return info.st_blocks < (1 << 20);

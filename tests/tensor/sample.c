@@ -92,7 +92,7 @@ enum ulp_status sample_write(const char *path, const struct ulp_tensor *tensors,
     for (size_t i = 0; !status && i < count; i++)
         status = ulp_writer_put(writer, i, 0, tensors[i].data, tensors[i].bytes);
     if (!status)
-        status = ulp_writer_commit(writer);
+        status = ulp_writer_commit(writer, ULP_COMMIT_REPLACE);
     ulp_writer_free(writer);
     return status;
 }

@@ -157,6 +157,53 @@ static void test_stopped_anywhere(void **state) {
     temp_directory_remove(directory);
 }
 
-TEST_MAIN(test_every_number_of_shards, test_names_of_the_files, test_awkward_tensors_alone,
-          test_saved_again_it_is_the_same, test_directory_with_a_model_is_refused,
-          test_impossible_requests, test_stopped_anywhere)
+/* Somebody else's file appears under the name of a shard that is yet to come. */
+struct meddler {
+    const char *directory, *name;
+    int done;
+};
+
+static int meddle(void *user, uint64_t done, uint64_t total) {
+    struct meddler *meddler = user;
+    FILE *file;
+
+    (void)done;
+    (void)total;
+    if (!meddler->done++) {
+        file = fopen(path_in(meddler->directory, meddler->name), "w");
+        fputs("theirs", file);
+        fclose(file);
+    }
+    return 0;
+}
+
+/* Nothing of theirs is replaced or removed, and nothing of ours is left. */
+static void test_a_failed_save_touches_only_its_own(void **state) {
+    static const char *const names[] = {
+        "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+        "model-00003-of-00003.safetensors", "model.safetensors.index.json"};
+    struct ulp_tensor tensors[SAMPLE_TENSORS];
+
+    (void)state;
+    sample_make(tensors);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char *directory = temp_directory_make(), text[8] = "";
+        struct meddler meddler = {directory, names[i], 0};
+        struct ulp_progress progress = {meddle, &meddler};
+        FILE *file;
+
+        assert_fails(ulp_model_save(directory, tensors, SAMPLE_TENSORS, NULL, 0, 3, &progress),
+                     ULP_E_EXISTS, names[i]);
+        assert_int_equal(entries_in(directory), 1);
+        file = fopen(path_in(directory, names[i]), "r");
+        assert_non_null(file);
+        assert_int_equal(fread(text, 1, sizeof text, file), 6);
+        assert_string_equal(text, "theirs");
+        fclose(file);
+        temp_directory_remove(directory);
+    }
+}
+
+TEST_MAIN(test_a_failed_save_touches_only_its_own, test_every_number_of_shards,
+          test_names_of_the_files, test_awkward_tensors_alone, test_saved_again_it_is_the_same,
+          test_directory_with_a_model_is_refused, test_impossible_requests, test_stopped_anywhere)

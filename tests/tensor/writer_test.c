@@ -113,9 +113,9 @@ static void test_put_stays_inside_its_tensor(void **state) {
     assert_fails(ulp_writer_put(writer, 2, 0, data, 1), ULP_E_USAGE, "tensor 2 of");
     assert_fails(ulp_writer_put(writer, 0, 0, NULL, 1), ULP_E_USAGE, "NULL");
     assert_fails(ulp_writer_put(NULL, 0, 0, data, 1), ULP_E_USAGE, "NULL");
-    assert_ok(ulp_writer_commit(writer));
+    assert_ok(ulp_writer_commit(writer, ULP_COMMIT_REPLACE));
     assert_fails(ulp_writer_put(writer, 0, 0, data, 8), ULP_E_USAGE, "committed");
-    assert_fails(ulp_writer_commit(writer), ULP_E_USAGE, "committed");
+    assert_fails(ulp_writer_commit(writer, ULP_COMMIT_REPLACE), ULP_E_USAGE, "committed");
     ulp_writer_free(writer);
     temp_directory_remove(directory);
 }
@@ -133,7 +133,7 @@ static void test_bytes_never_written_are_zero(void **state) {
     assert_ok(ulp_tensor_measure(&tensor));
     assert_ok(ulp_writer_create(path_in(directory, "m"), &tensor, 1, NULL, 0, &writer));
     assert_ok(ulp_writer_put(writer, 0, 50000, &one, 1));
-    assert_ok(ulp_writer_commit(writer));
+    assert_ok(ulp_writer_commit(writer, ULP_COMMIT_REPLACE));
     ulp_writer_free(writer);
     assert_ok(ulp_model_open(path_in(directory, "m"), &model));
     data = ulp_model_tensors(model)[0].data;
@@ -177,7 +177,7 @@ static void test_commit_replaces(void **state) {
     for (size_t i = 0; i < 4; i++)
         assert_ok(ulp_writer_put(writer, i, 0, tensors[3 + i].data, tensors[3 + i].bytes));
     assert_holds(path, tensors, 3);
-    assert_ok(ulp_writer_commit(writer));
+    assert_ok(ulp_writer_commit(writer, ULP_COMMIT_REPLACE));
     assert_holds(path, tensors + 3, 4);
     assert_model_holds(old, tensors, 3); /* whoever had the old file keeps it */
     ulp_model_free(old);
@@ -199,7 +199,8 @@ static enum ulp_status create(const char *path, struct ulp_tensor a, struct ulp_
 
 static void test_create_refuses(void **state) {
     static const struct ulp_text_pair twice[] = {{"k", "1"}, {"k", "2"}}, bad[] = {{"k", "\xff"}};
-    struct ulp_tensor a = {.name = "a", .dtype = "U8", .bytes = 1}, b = a, wrong = a;
+    struct ulp_tensor a = {.name = "a", .dtype = "U8", .bits = 8, .elements = 1, .bytes = 1}, b = a,
+                      wrong = a;
     char *directory = temp_directory_make();
     const char *path = path_in(directory, "m");
 
@@ -230,7 +231,7 @@ static void test_create_refuses(void **state) {
 static void test_metadata_limits(void **state) {
     static char key[4098];
     struct ulp_text_pair pair = {key, "v"};
-    struct ulp_tensor a = {.name = "a", .dtype = "U8", .bytes = 1}, b = a;
+    struct ulp_tensor a = {.name = "a", .dtype = "U8", .bits = 8, .elements = 1, .bytes = 1}, b = a;
     char *directory = temp_directory_make();
 
     (void)state;

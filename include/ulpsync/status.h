@@ -54,7 +54,10 @@ enum ulp_status {
     ULP_E_SIZE = 39,      /* dtype and shape do not give the number of bytes stored */
     ULP_E_NAME = 40,      /* a tensor, dtype or file name that is not allowed */
     ULP_E_SHARDS = 41,    /* an index and its shards disagree */
-    ULP_E_NO_MODEL = 42   /* a directory that holds no model */
+    ULP_E_NO_MODEL = 42,  /* a directory that holds no model */
+
+    /* patches */
+    ULP_E_CODE = 50 /* coded changes are damaged, or do not fit the weights */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Makes room for `bytes` more and the NUL behind them. */
-static enum ulp_status reserve(struct buffer *buffer, size_t bytes) {
+enum ulp_status buffer_reserve(struct buffer *buffer, size_t bytes) {
     size_t room = buffer->room ? buffer->room : 64;
     enum ulp_status status;
 
@@ -28,7 +27,7 @@ static enum ulp_status reserve(struct buffer *buffer, size_t bytes) {
 }
 
 enum ulp_status buffer_append(struct buffer *buffer, const void *data, size_t bytes) {
-    enum ulp_status status = reserve(buffer, bytes);
+    enum ulp_status status = buffer_reserve(buffer, bytes);
 
     if (status)
         return status;
@@ -57,7 +56,7 @@ enum ulp_status buffer_append_format(struct buffer *buffer, const char *format, 
 }
 
 enum ulp_status buffer_append_fill(struct buffer *buffer, uint8_t byte, size_t count) {
-    enum ulp_status status = reserve(buffer, count);
+    enum ulp_status status = buffer_reserve(buffer, count);
 
     if (status)
         return status;

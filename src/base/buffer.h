@@ -23,6 +23,8 @@ enum ulp_status buffer_append(struct buffer *buffer, const void *data, size_t by
 enum ulp_status buffer_append_text(struct buffer *buffer, const char *text);
 enum ulp_status buffer_append_format(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Room for `bytes` more behind what is used; their contents are anything. */
+enum ulp_status buffer_reserve(struct buffer *buffer, size_t bytes);
 enum ulp_status buffer_append_fill(struct buffer *buffer, uint8_t byte, size_t count);
 
 /* Back to the first `used` bytes: how a failed operation takes back what it had added. */

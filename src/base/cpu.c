@@ -15,6 +15,9 @@ static uint32_t detect(void) {
     found |= __builtin_cpu_supports("avx512bw") ? CPU_AVX512BW : 0u;
     found |= __builtin_cpu_supports("avx512dq") ? CPU_AVX512DQ : 0u;
     found |= __builtin_cpu_supports("bmi") ? CPU_BMI : 0u;
+    found |= __builtin_cpu_supports("bmi2") ? CPU_BMI2 : 0u;
+    found |= __builtin_cpu_supports("avx512vbmi") ? CPU_AVX512VBMI : 0u;
+    found |= __builtin_cpu_supports("avx512vpopcntdq") ? CPU_AVX512VPOPCNT : 0u;
     return found;
 }
 #elif defined(__aarch64__)

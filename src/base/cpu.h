@@ -15,10 +15,13 @@ enum cpu_feature {
     CPU_AVX512BW = 1u << 3,
     CPU_AVX512DQ = 1u << 4,
     CPU_BMI = 1u << 5,
-    CPU_NEON = 1u << 6
+    CPU_NEON = 1u << 6,
+    CPU_BMI2 = 1u << 7,
+    CPU_AVX512VBMI = 1u << 8,
+    CPU_AVX512VPOPCNT = 1u << 9
 };
 
-#define CPU_ALL 0x7fu
+#define CPU_ALL 0x3ffu
 
 /* Features that are both there and allowed. */
 uint32_t cpu_features(void);

@@ -118,6 +118,7 @@ static const struct status_text status_texts[] = {
     TEXT(ULP_E_SIZE, "A tensor's dtype and shape do not fit its bytes; the file is damaged."),
     TEXT(ULP_E_NAME, "A name is empty, too long, or not a plain file name."),
     TEXT(ULP_E_SHARDS, "The index and the files beside it disagree; fetch both again."),
+    TEXT(ULP_E_CODE, "Coded changes are damaged or belong to another base; fetch them again."),
     TEXT(ULP_E_NO_MODEL, "No safetensors file here; name a file or a model directory."),
 };
 

@@ -36,6 +36,7 @@ static const struct pin pins[] = {
     {ULP_E_NAME, 40, "ULP_E_NAME"},
     {ULP_E_SHARDS, 41, "ULP_E_SHARDS"},
     {ULP_E_NO_MODEL, 42, "ULP_E_NO_MODEL"},
+    {ULP_E_CODE, 50, "ULP_E_CODE"},
 };
 
 #define PINS (sizeof pins / sizeof pins[0])

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The codec: changes between two states of some elements, as few bytes, given that the receiver holds
+ * the old ones. docs/format/code.md describes the stream.
+ *
+ * A segment is a sequence of blocks that share their models; a block is a run of elements of one
+ * tensor that is decoded by itself. What a segment holds of the weights, in this order, is nothing:
+ * a patch can be entropy-decoded before the weights are looked at.
+ */
+#ifndef CODE_CODE_H
+#define CODE_CODE_H
+
+#include "base/buffer.h"
+#include "code/kind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Elements of a block; positions in it take 18 bits. */
+#define CODE_BLOCK_MAX (1u << 18)
+
+/* Elements and blocks of a segment. */
+#define CODE_SEGMENT_MAX (1u << 24)
+#define CODE_BLOCKS_MAX 65536u
+
+/* What an element did in the patch before, clipped to what a byte holds; zero is not listed. */
+struct code_move {
+    uint32_t position;
+    int8_t move;
+};
+
+struct code_block {
+    const void *old, *new; /* `new` is not looked at when decoding */
+    uint32_t elements;
+    const struct code_move *moves; /* ascending; none without history */
+    uint32_t move_count;
+};
+
+/* ULP_E_USAGE unless the block is within limits and its moves are in order. */
+enum ulp_status code_block_check(const struct code_block *block, bool history);
+
+/* Working memory of an encoder, kept from segment to segment; one thread at a time. */
+struct code_encoder;
+
+enum ulp_status code_encoder_new(struct code_encoder **ret_encoder);
+void code_encoder_free(struct code_encoder *encoder);
+
+/* Appends the segment to `out`. With `history`, the blocks' moves are context. The bytes depend on
+ * the arguments alone. */
+enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind, bool history,
+                            const struct code_block *blocks, size_t count, struct buffer *out);
+
+/* A segment that was read from outside and checked as far as it can be without the weights. */
+struct code_segment;
+
+/* `bytes` must outlive the segment. `elements` has one number per block. */
+enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_t count,
+                          const uint8_t *bytes, size_t byte_count,
+                          struct code_segment **ret_segment);
+void code_close(struct code_segment *segment);
+
+bool code_needs_history(const struct code_segment *segment);
+uint32_t code_changes(const struct code_segment *segment, size_t block);
+
+/*
+ * The changes of one block against its old elements: ascending positions, and new values of the
+ * kind's width. Both arrays need room for code_changes(). Different threads may decode different
+ * blocks of one segment.
+ */
+enum ulp_status code_decode(const struct code_segment *segment, size_t block,
+                            const struct code_block *old, uint32_t *ret_positions,
+                            void *ret_values);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the walks share. A twin takes as many whole groups of 64 elements as it can and leaves its state
+ * where the portable walk goes on.
+ */
+#ifndef CODE_CONTEXT_WALK_H
+#define CODE_CONTEXT_WALK_H
+
+#include "code/context_scan.h"
+#include "code/symbols.h"
+
+#include <string.h>
+
+#define WALK_GROUP 64u
+
+/* The previous moves of a block, met in order. */
+struct history {
+    const struct code_move *next, *end;
+    uint32_t position; /* of the next one; UINT32_MAX behind the last */
+};
+
+static inline void history_step(struct history *history) {
+    history->position = history->next == history->end ? UINT32_MAX : history->next->position;
+}
+
+static inline struct history history_of(const struct code_block *block) {
+    struct history history = {block->moves, block->moves, 0};
+
+    if (block->move_count) /* there may be no array at all */
+        history.end += block->move_count;
+    history_step(&history);
+    return history;
+}
+
+static inline int history_take(struct history *history) {
+    int move = history->next++->move;
+
+    history_step(history);
+    return move;
+}
+
+static inline uint32_t moved_cell(struct code_kind kind, uint64_t old, int move) {
+    return code_cell(&kind, old) + EXPONENT_CELLS * code_move_bucket(move);
+}
+
+/* 0, -1, 1, -2, ... become 0, 1, 2, 3, ...; a step is never zero, so one is taken off. */
+static inline uint64_t value_of_step(int64_t step, uint64_t mask) {
+    uint64_t zigzag = (uint64_t)step << 1 ^ (uint64_t)(step >> 63);
+
+    return (zigzag & mask) - 1;
+}
+
+static inline uint64_t step_of_value(uint64_t value) {
+    uint64_t zigzag = value + 1;
+
+    return zigzag >> 1 ^ (0 - (zigzag & 1));
+}
+
+/* ---- encoding ---- */
+
+struct encode_walk {
+    struct code_kind kind;
+    const struct class_map *map;
+    const struct code_block *block;
+    struct event_list *lists;
+    struct history history;
+    uint32_t at;                /* the first element that was not walked yet */
+    uint64_t rank[CLASSES_MAX]; /* elements of each class so far */
+    uint32_t next[CLASSES_MAX]; /* one behind the last event of each class */
+};
+
+static inline void walk_event(struct encode_walk *walk, uint32_t class, uint32_t rank) {
+    struct event_list *list = &walk->lists[class];
+
+    list->gaps[list->gap_count++] = rank - walk->next[class];
+    walk->next[class] = rank + 1;
+}
+
+static inline void walk_value(struct encode_walk *walk, uint32_t class, uint64_t value) {
+    struct event_list *list = &walk->lists[class];
+
+    list->values[list->value_count++] = value;
+}
+
+/* ---- decoding ---- */
+
+struct decode_walk {
+    struct code_kind kind;
+    const struct class_map *map;
+    const struct code_block *block;
+    const struct event_feed *feeds;
+    struct history history;
+    uint32_t at;
+    uint64_t rank[CLASSES_MAX];
+    uint64_t next[CLASSES_MAX]; /* rank of the next event; UINT64_MAX behind the last */
+    uint32_t event[CLASSES_MAX], change[CLASSES_MAX];
+    size_t found;
+    uint32_t *positions;
+    void *values;
+};
+
+static inline void walk_next_event(struct decode_walk *walk, uint32_t class) {
+    const struct event_feed *feed = &walk->feeds[class];
+    uint32_t event = ++walk->event[class];
+
+    walk->next[class] = event < feed->events ? feed->ranks[event] : UINT64_MAX;
+}
+
+/* Takes the step of the next change; false when the class has none left. */
+static inline bool walk_step(struct decode_walk *walk, uint32_t class, uint64_t *ret_step) {
+    if (walk->change[class] == walk->feeds[class].changes)
+        return false;
+    *ret_step = step_of_value(walk->feeds[class].values[walk->change[class]++]);
+    return true;
+}
+
+/* ---- twins for AVX-512 with VBMI, elements of two bytes ---- */
+
+void encode_walk_avx512(struct encode_walk *walk);
+bool decode_walk_avx512(struct decode_walk *walk);
+
+#endif

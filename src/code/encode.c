@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
+#include "base/status.h"
+#include "code/bits.h"
+#include "code/code.h"
+#include "code/context_scan.h"
+#include "code/fixed.h"
+#include "code/stream.h"
+
+#include <string.h>
+
+/* Cells are counted on about this many elements; more changes nothing that can be seen. */
+#define SAMPLE_ELEMENTS (1u << 19)
+
+/* What one more class costs: its models, and a count in each block's entry. */
+#define CLASS_HEADER_BITS 130u
+#define CLASS_BLOCK_BITS 7u
+
+/* Far more than the largest segment can make. */
+#define PAYLOAD_BYTES_MAX (UINT64_C(1) << 32)
+
+/* The widest an event and its value can get, in bytes: two symbols of 10 bits with 64 extra. */
+#define EVENT_BYTES_MAX 20u
+#define BLOCK_BYTES_SLACK (STREAM_STATES * 2 + BITS_SLACK + 1)
+
+struct code_encoder {
+    struct code_kind kind;
+    const struct code_block *blocks;
+    size_t count;
+    uint64_t elements;
+    struct stream_header header;
+    struct event_list lists[CLASSES_MAX];
+    uint64_t seen[CLASSES_MAX];
+    struct block_entry *entries;
+    size_t entry_room;
+    struct cell_counts counts;
+    struct tans_encoder gap_tables[CLASSES_MAX], value_tables[CLASSES_MAX];
+    struct buffer payload;
+};
+
+enum ulp_status code_encoder_new(struct code_encoder **ret_encoder) {
+    struct code_encoder *encoder = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *encoder, &encoder);
+
+    if (status)
+        return status;
+    encoder->payload = BUFFER(PAYLOAD_BYTES_MAX);
+    *ret_encoder = encoder;
+    return ULP_OK;
+}
+
+void code_encoder_free(struct code_encoder *encoder) {
+    if (!encoder)
+        return;
+    for (uint32_t k = 0; k < CLASSES_MAX; k++) {
+        mem_free(encoder->lists[k].gaps);
+        mem_free(encoder->lists[k].values);
+    }
+    mem_free(encoder->entries);
+    buffer_release(&encoder->payload);
+    mem_free(encoder);
+}
+
+/* A new segment, in the memory of the one before. */
+static enum ulp_status restart(struct code_encoder *encoder) {
+    enum ulp_status status = ULP_OK;
+
+    memset(&encoder->header, 0, sizeof encoder->header);
+    memset(encoder->seen, 0, sizeof encoder->seen);
+    memset(&encoder->counts, 0, sizeof encoder->counts);
+    buffer_clear(&encoder->payload);
+    for (uint32_t k = 0; k < CLASSES_MAX; k++)
+        encoder->lists[k].gap_count = encoder->lists[k].value_count = 0;
+    if (encoder->entry_room < encoder->count) {
+        status = mem_resize(&encoder->entries, encoder->count, sizeof *encoder->entries);
+        encoder->entry_room = status ? encoder->entry_room : encoder->count;
+    }
+    if (!status && encoder->count)
+        memset(encoder->entries, 0, encoder->count * sizeof *encoder->entries);
+    return status;
+}
+
+static enum ulp_status check_blocks(struct code_encoder *encoder, bool history) {
+    for (size_t b = 0; b < encoder->count; b++) {
+        enum ulp_status status = code_block_check(&encoder->blocks[b], history);
+
+        if (status)
+            return status;
+        encoder->elements += encoder->blocks[b].elements;
+    }
+    if (encoder->count > CODE_BLOCKS_MAX || encoder->elements > CODE_SEGMENT_MAX)
+        return fail(ULP_E_LIMIT, "a segment of %zu blocks and %llu elements; the limits are %u, %u",
+                    encoder->count, (unsigned long long)encoder->elements, CODE_BLOCKS_MAX,
+                    CODE_SEGMENT_MAX);
+    return ULP_OK;
+}
+
+static enum ulp_status choose_classes(struct code_encoder *encoder, bool history) {
+    uint32_t stride = (uint32_t)(encoder->elements / SAMPLE_ELEMENTS) + 1;
+
+    for (size_t b = 0; b < encoder->count; b++)
+        scan_sample(encoder->kind, &encoder->blocks[b], stride, &encoder->counts);
+    encoder->header.history = history;
+    return classes_choose(&encoder->counts, history ? CELLS : EXPONENT_CELLS,
+                          CLASS_HEADER_BITS + CLASS_BLOCK_BITS * encoder->count,
+                          &encoder->header.map);
+}
+
+static enum ulp_status make_room(struct event_list *list, uint32_t elements) {
+    enum ulp_status status = ULP_OK;
+
+    while (!status && list->gap_room - list->gap_count < elements)
+        status = mem_grow(&list->gaps, list->gap_room, sizeof *list->gaps, &list->gap_room);
+    while (!status && list->value_room - list->value_count < elements)
+        status = mem_grow(&list->values, list->value_room, sizeof *list->values, &list->value_room);
+    return status;
+}
+
+static enum ulp_status scan_all(struct code_encoder *encoder) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t b = 0; b < encoder->count && !status; b++) {
+        struct block_entry *entry = &encoder->entries[b];
+
+        for (uint32_t k = 0; k < encoder->header.map.count && !status; k++) {
+            status = make_room(&encoder->lists[k], encoder->blocks[b].elements);
+            entry->events[k] = (uint32_t)encoder->lists[k].gap_count;
+            entry->changes[k] = (uint32_t)encoder->lists[k].value_count;
+        }
+        if (status)
+            return status;
+        scan_encode(encoder->kind, &encoder->header.map, &encoder->blocks[b], encoder->lists,
+                    encoder->seen);
+        for (uint32_t k = 0; k < encoder->header.map.count; k++) {
+            entry->events[k] = (uint32_t)encoder->lists[k].gap_count - entry->events[k];
+            entry->changes[k] = (uint32_t)encoder->lists[k].value_count - entry->changes[k];
+        }
+    }
+    return status;
+}
+
+static void model_gaps(struct code_encoder *encoder, uint32_t k) {
+    const struct event_list *list = &encoder->lists[k];
+    struct class_model *model = &encoder->header.models[k];
+    struct tans_shares shares;
+    uint32_t largest = 0, rate;
+
+    model->used = list->gap_count != 0;
+    if (!model->used)
+        return;
+    for (size_t i = 0; i < list->gap_count; i++)
+        largest = list->gaps[i] > largest ? list->gaps[i] : largest;
+    rate = (fixed_log2(encoder->seen[k]) - fixed_log2(list->gap_count)) >> (COST_SHIFT - 11);
+    model->rate = (uint16_t)(rate < UINT16_MAX ? rate : UINT16_MAX);
+    model->top_gap = (uint8_t)gap_symbol(largest);
+    tans_geometric(model->rate, model->top_gap, &shares);
+    tans_encoder_build(&shares, GAP_SYMBOLS, &encoder->gap_tables[k]);
+}
+
+static void model_values(struct code_encoder *encoder, uint32_t k) {
+    const struct event_list *list = &encoder->lists[k];
+    struct class_model *model = &encoder->header.models[k];
+    uint64_t counts[VALUE_SYMBOLS] = {0};
+
+    model->changes = list->value_count != 0;
+    if (!model->changes)
+        return;
+    for (size_t i = 0; i < list->value_count; i++)
+        counts[value_symbol(list->values[i])]++;
+    for (uint32_t s = 0; s < VALUE_SYMBOLS; s++)
+        model->top_value = counts[s] ? (uint8_t)s : model->top_value;
+    tans_normalise(counts, VALUE_SYMBOLS, &model->values);
+    tans_encoder_build(&model->values, VALUE_SYMBOLS, &encoder->value_tables[k]);
+}
+
+/* ---- payloads: written from the last symbol to the first ---- */
+
+struct symbol_writer {
+    struct bit_writer bits;
+    uint32_t states[STREAM_STATES];
+};
+
+static void put_extra(struct bit_writer *bits, uint64_t rest, uint32_t extra) {
+    if (extra > 32) {
+        bits_put(bits, rest & UINT32_MAX, 32);
+        bits_flush(bits);
+        rest >>= 32;
+        extra -= 32;
+    }
+    bits_put(bits, rest, extra);
+}
+
+static void put_symbol(struct symbol_writer *writer, const struct tans_encoder *table,
+                       uint32_t symbol, uint32_t turn) {
+    uint32_t *state = &writer->states[turn % STREAM_STATES];
+    uint32_t bits = (*state + table->symbol[symbol].bits) >> 16;
+
+    bits_put(&writer->bits, *state & ((1u << bits) - 1), bits);
+    bits_flush(&writer->bits);
+    *state = table->next[(int32_t)(*state >> bits) + table->symbol[symbol].offset];
+}
+
+static void put_values(struct symbol_writer *writer, const struct tans_encoder *table,
+                       const uint64_t *values, uint32_t count) {
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t symbol = value_symbol(values[i]), extra = value_form(symbol).extra;
+
+        put_extra(&writer->bits, values[i] & ((UINT64_C(1) << extra) - 1), extra);
+        put_symbol(writer, table, symbol, i);
+    }
+}
+
+static void put_gaps(struct symbol_writer *writer, const struct tans_encoder *table,
+                     const uint32_t *gaps, uint32_t count) {
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t extra = gap_extra(gaps[i]);
+
+        put_extra(&writer->bits, gaps[i] & ((1u << extra) - 1), extra);
+        put_symbol(writer, table, gap_symbol(gaps[i]), i);
+    }
+}
+
+/* All states start from the same place; the decoder ends there, which it checks. */
+static uint8_t *put_block(const struct code_encoder *encoder, const struct block_entry *entry,
+                          const size_t *gap_at, const size_t *value_at, uint8_t *to) {
+    struct symbol_writer writer = {.bits = {.at = to}};
+
+    for (uint32_t i = 0; i < STREAM_STATES; i++)
+        writer.states[i] = TANS_STATES;
+    for (uint32_t k = encoder->header.map.count; k-- > 0;) {
+        put_values(&writer, &encoder->value_tables[k], encoder->lists[k].values + value_at[k],
+                   entry->changes[k]);
+        put_gaps(&writer, &encoder->gap_tables[k], encoder->lists[k].gaps + gap_at[k],
+                 entry->events[k]);
+    }
+    for (uint32_t i = STREAM_STATES; i-- > 0;) {
+        bits_put(&writer.bits, writer.states[i] - TANS_STATES, TANS_LOG);
+        bits_flush(&writer.bits);
+    }
+    return bits_end(&writer.bits);
+}
+
+static enum ulp_status put_all(struct code_encoder *encoder) {
+    size_t gap_at[CLASSES_MAX] = {0}, value_at[CLASSES_MAX] = {0};
+    const uint32_t classes = encoder->header.map.count;
+
+    for (size_t b = 0; b < encoder->count; b++) {
+        struct block_entry *entry = &encoder->entries[b];
+        size_t used = encoder->payload.used;
+        size_t symbols = block_events(entry, classes) + block_changes(entry, classes);
+        enum ulp_status status;
+
+        if (!symbols)
+            continue; /* nothing happened here: no payload at all */
+        status = buffer_reserve(&encoder->payload, symbols * EVENT_BYTES_MAX + BLOCK_BYTES_SLACK);
+        if (status)
+            return status;
+        entry->bytes =
+            (uint32_t)(put_block(encoder, entry, gap_at, value_at, encoder->payload.data + used) -
+                       (encoder->payload.data + used));
+        encoder->payload.used += entry->bytes;
+        for (uint32_t k = 0; k < classes; k++) {
+            gap_at[k] += entry->events[k];
+            value_at[k] += entry->changes[k];
+        }
+    }
+    return ULP_OK;
+}
+
+enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind, bool history,
+                            const struct code_block *blocks, size_t count, struct buffer *out) {
+    size_t before = out->used;
+    enum ulp_status status;
+
+    encoder->kind = kind;
+    encoder->blocks = blocks;
+    encoder->count = count;
+    encoder->elements = 0;
+    status = check_blocks(encoder, history);
+    if (!status)
+        status = restart(encoder);
+    if (!status)
+        status = choose_classes(encoder, history);
+    if (!status)
+        status = scan_all(encoder);
+    for (uint32_t k = 0; !status && k < encoder->header.map.count; k++) {
+        model_gaps(encoder, k);
+        model_values(encoder, k);
+    }
+    if (!status)
+        status = put_all(encoder);
+    if (!status)
+        status = stream_write(&encoder->header, encoder->entries, count, out);
+    if (!status)
+        status = buffer_append(out, encoder->payload.data, encoder->payload.used);
+    if (status)
+        buffer_cut(out, before);
+    return status;
+}

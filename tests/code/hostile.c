@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Segments that are not what the encoder made, and memory that runs out: an error or some changes,
+ * never a fault. Not every damage can be noticed here; the checksum of the file is there for that.
+ */
+#include "tests/code/sample.h"
+
+/* Of a thousand flipped bits, so many may go unnoticed; 108 to 219 do. */
+#define UNNOTICED_PER_MILLE 250u
+
+static const uint32_t sizes[] = {4200, 64, 0, 130, 300};
+#define BLOCKS (sizeof sizes / sizeof sizes[0])
+
+static struct sample make(const char *dtype, uint32_t bits, bool history, uint32_t per_mille) {
+    return sample_make(code_kind_of(dtype, bits), sizes, BLOCKS, per_mille, CHANGE_ULP, history);
+}
+
+/* ULP_E_USAGE is for moves where the segment wants none. */
+static bool is_refusal(enum ulp_status status) {
+    return status == ULP_E_CODE || status == ULP_E_LIMIT || status == ULP_E_USAGE;
+}
+
+/* Positions rise and stay inside the block. */
+static void check_positions(const uint32_t *positions, uint32_t count, uint32_t elements) {
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(positions[i] < elements);
+        assert_true(!i || positions[i - 1] < positions[i]);
+    }
+}
+
+/* False if block `b` is refused. The arrays are exactly as long as announced. */
+static bool decode_block(const struct sample *sample, const struct code_segment *segment,
+                         size_t b) {
+    uint32_t changes = code_changes(segment, b);
+    uint32_t *positions = sample_memory(changes, sizeof *positions);
+    uint8_t *values = sample_memory(changes, sample->kind.width);
+    enum ulp_status status;
+
+    assert_true(changes <= sample->blocks[b].elements);
+    status = code_decode(segment, b, &sample->blocks[b], positions, values);
+    if (status)
+        assert_true(is_refusal(status));
+    else
+        check_positions(positions, changes, sample->blocks[b].elements);
+    free(positions);
+    free(values);
+    return !status;
+}
+
+/* Whether all of a segment is accepted. It is given in memory that ends where it ends. */
+static bool accepted(const struct sample *sample, const uint8_t *bytes, size_t count) {
+    uint8_t *copy = sample_memory(count, 1);
+    struct code_segment *segment = NULL;
+    enum ulp_status status;
+    bool whole = true;
+
+    memcpy(copy, bytes, count);
+    status = code_open(sample->kind, sample->elements, sample->count, copy, count, &segment);
+    if (status) {
+        assert_true(is_refusal(status));
+        assert_null(segment);
+    } else {
+        for (size_t b = 0; b < sample->count; b++)
+            whole &= decode_block(sample, segment, b);
+        code_close(segment);
+    }
+    free(copy);
+    return !status && whole;
+}
+
+/* The same for all kinds of segments that are damaged here. */
+static void for_each_sample(void (*test)(const struct sample *, struct buffer *)) {
+    static const struct {
+        const char *dtype;
+        uint32_t bits, per_mille;
+    } types[] = {{"BF16", 16, 60}, {"F64", 64, 60}, {"I8", 8, 60}, {"BF16", 16, 950}};
+
+    for (unsigned i = 0; i < 8; i++) {
+        struct sample sample =
+            make(types[i / 2].dtype, types[i / 2].bits, i & 1, types[i / 2].per_mille);
+        struct buffer bytes = sample_encode(&sample);
+
+        assert_true(bytes.used <= 1500);
+        assert_true(accepted(&sample, bytes.data, bytes.used));
+        test(&sample, &bytes);
+        buffer_release(&bytes);
+        sample_free(&sample);
+    }
+}
+
+static void truncate_everywhere(const struct sample *sample, struct buffer *bytes) {
+    for (size_t length = 0; length < bytes->used; length++)
+        assert_false(accepted(sample, bytes->data, length));
+}
+
+static void test_truncations(void **state) {
+    (void)state;
+    for_each_sample(truncate_everywhere);
+}
+
+static void append_anything(const struct sample *sample, struct buffer *bytes) {
+    for (unsigned i = 0; i < 20; i++) {
+        assert_ok(buffer_append_fill(bytes, (uint8_t)(17 * i), 1));
+        assert_false(accepted(sample, bytes->data, bytes->used));
+    }
+}
+
+static void test_trailing_bytes(void **state) {
+    (void)state;
+    for_each_sample(append_anything);
+}
+
+static void flip_everywhere(const struct sample *sample, struct buffer *bytes) {
+    size_t unnoticed = 0, bits = 8 * bytes->used;
+
+    for (size_t bit = 0; bit < bits; bit++) {
+        bytes->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        unnoticed += accepted(sample, bytes->data, bytes->used);
+        bytes->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    printf("width %u%s: %zu of %zu flips go unnoticed\n", sample->kind.width,
+           sample->history ? " with history" : "", unnoticed, bits);
+    assert_true(unnoticed * 1000 <= bits * UNNOTICED_PER_MILLE);
+}
+
+static void test_flipped_bits(void **state) {
+    (void)state;
+    for_each_sample(flip_everywhere);
+}
+
+static void garble(const struct sample *sample, struct buffer *bytes) {
+    for (unsigned round = 0; round < 1000; round++) {
+        struct buffer copy = BUFFER(OUT_BYTES_MAX);
+
+        assert_ok(buffer_append(&copy, bytes->data, bytes->used));
+        for (unsigned i = 0; i < 1 + round % 8; i++)
+            copy.data[test_random() % copy.used] = (uint8_t)test_random();
+        accepted(sample, copy.data, copy.used);
+        buffer_release(&copy);
+    }
+}
+
+static void test_several_bytes_replaced(void **state) {
+    (void)state;
+    for_each_sample(garble);
+}
+
+/* The weights, the sizes of the blocks, the type or the moves are not those it was made for. */
+static void decode_against_others(const struct sample *sample, struct buffer *bytes) {
+    static const char *const dtypes[] = {"BF16", "F16", "F32", "F64", "F8_E4M3", "I8", "I64"};
+
+    for (unsigned i = 0; i < 7 * CHANGES * 2; i++) {
+        struct sample other = sample_make(code_kind_of(dtypes[i % 7], i % 7 < 6 ? 8 : 64), sizes,
+                                          BLOCKS, 0, i / 7 % CHANGES, i / 28);
+
+        if (other.kind.width == sample->kind.width)
+            accepted(&other, bytes->data, bytes->used);
+        sample_free(&other);
+    }
+    for (unsigned i = 0; i < 200; i++) {
+        uint32_t others[BLOCKS];
+        struct sample other;
+
+        for (size_t b = 0; b < BLOCKS; b++)
+            others[b] = i ? (uint32_t)(test_random() % 4300) : sizes[BLOCKS - 1 - b];
+        other = sample_make(sample->kind, others, test_random() % (BLOCKS + 1), 0, CHANGE_ULP,
+                            !sample->history);
+        accepted(&other, bytes->data, bytes->used);
+        sample_free(&other);
+    }
+}
+
+static void test_other_weights(void **state) {
+    (void)state;
+    for_each_sample(decode_against_others);
+}
+
+static void test_any_bytes(void **state) {
+    struct sample sample = make("BF16", 16, true, 60);
+    uint8_t bytes[200];
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        test_random_bytes(bytes, sizeof bytes);
+        bytes[0] &= 0x3f; /* few classes, so that more than their map is read */
+        accepted(&sample, bytes, test_random() % (sizeof bytes + 1));
+    }
+    sample_free(&sample);
+}
+
+static enum ulp_status decode_all(const struct sample *sample, const struct code_segment *segment) {
+    static uint32_t positions[4200];
+    static uint8_t values[4200 * 8];
+    enum ulp_status status = ULP_OK;
+
+    for (size_t b = 0; b < sample->count && !status; b++)
+        status = code_decode(segment, b, &sample->blocks[b], positions, values);
+    return status;
+}
+
+/* All there is, in memory that may run out. What is appended is either all of it or nothing. */
+static enum ulp_status encode_and_decode(const struct sample *sample) {
+    struct code_encoder *encoder = NULL;
+    struct code_segment *segment = NULL;
+    struct buffer out = BUFFER(OUT_BYTES_MAX);
+    enum ulp_status status = code_encoder_new(&encoder);
+
+    if (!status) {
+        status = code_encode(encoder, sample->kind, sample->history, sample->blocks, sample->count,
+                             &out);
+        assert_true(!status || !out.used);
+    }
+    if (!status)
+        status =
+            code_open(sample->kind, sample->elements, sample->count, out.data, out.used, &segment);
+    if (!status)
+        status = decode_all(sample, segment);
+    code_close(segment);
+    code_encoder_free(encoder);
+    buffer_release(&out);
+    return status;
+}
+
+static void test_every_allocation_fails(void **state) {
+    struct sample sample = make("BF16", 16, true, 60);
+    uint64_t calls;
+
+    (void)state;
+    failing_allocator_start(UINT64_MAX, 0);
+    assert_ok(encode_and_decode(&sample));
+    calls = failing_allocator_stop();
+    assert_true(calls > 10);
+    for (uint64_t i = 0; i < 2 * calls; i++) {
+        enum ulp_status status;
+
+        failing_allocator_start(i / 2, i & 1);
+        status = encode_and_decode(&sample);
+        failing_allocator_stop();
+        assert_int_equal(status, ULP_E_NOMEM);
+    }
+    sample_free(&sample);
+}
+
+/* Moves that a segment does not want, that do not ascend, or that lie outside of the block. */
+static void test_moves_out_of_place(void **state) {
+    static const uint16_t weights[4] = {0x3f80, 0x3f80, 0x3f80, 0x3f80};
+    const struct code_kind kind = code_kind_of("BF16", 16);
+    struct code_move moves[2] = {{1, 1}, {2, -1}};
+    struct code_block block = {weights, weights, 4, moves, 2};
+    struct code_encoder *encoder = NULL;
+    struct buffer out = BUFFER(OUT_BYTES_MAX);
+
+    (void)state;
+    assert_ok(code_encoder_new(&encoder));
+    assert_ok(code_encode(encoder, kind, true, &block, 1, &out));
+    assert_fails(code_encode(encoder, kind, false, &block, 1, &out), ULP_E_USAGE,
+                 "without history");
+    moves[1].position = 1;
+    assert_fails(code_encode(encoder, kind, true, &block, 1, &out), ULP_E_USAGE, "out of place");
+    moves[1].position = 4;
+    assert_fails(code_encode(encoder, kind, true, &block, 1, &out), ULP_E_USAGE, "out of place");
+    buffer_release(&out);
+    code_encoder_free(encoder);
+}
+
+/* An encoder that failed can be used again. */
+static void test_encoder_after_failure(void **state) {
+    struct sample sample = make("BF16", 16, true, 60);
+    struct buffer expected = sample_encode(&sample);
+
+    (void)state;
+    for (uint64_t fail_at = 1; fail_at < 40; fail_at++) {
+        struct code_encoder *encoder = NULL;
+        struct buffer out = BUFFER(OUT_BYTES_MAX);
+
+        failing_allocator_start(fail_at, 0);
+        assert_ok(code_encoder_new(&encoder));
+        if (code_encode(encoder, sample.kind, true, sample.blocks, BLOCKS, &out))
+            assert_ok(code_encode(encoder, sample.kind, true, sample.blocks, BLOCKS, &out));
+        assert_int_equal(out.used, expected.used);
+        assert_memory_equal(out.data, expected.data, expected.used);
+        code_encoder_free(encoder);
+        buffer_release(&out);
+        failing_allocator_stop();
+    }
+    buffer_release(&expected);
+    sample_free(&sample);
+}
+
+TEST_MAIN(test_moves_out_of_place, test_truncations, test_trailing_bytes, test_flipped_bits,
+          test_several_bytes_replaced, test_other_weights, test_any_bytes,
+          test_every_allocation_fails, test_encoder_after_failure)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many bits a change costs on synthetic runs: prints the figures and fails where one grew. */
+#include "synth/generator.h"
+#include "tests/code/sample.h"
+
+#define STATES 4
+#define BLOCKS 192 /* of the generator: 3.1 million elements */
+#define ELEMENTS ((size_t)BLOCKS * SYNTH_BLOCK_ELEMENTS)
+#define LARGE_BLOCKS (ELEMENTS / CODE_BLOCK_MAX)
+
+static uint16_t *states[STATES];
+static struct code_move *moves;
+
+static void make_run(enum synth_regime regime, float lr) {
+    const struct synth_run run = {regime, SYNTH_DT_BF16, lr, 7};
+    static struct synth_block block;
+
+    for (int step = 0; step < STATES; step++)
+        states[step] = sample_memory(ELEMENTS, sizeof *states[step]);
+    moves = sample_memory(ELEMENTS, sizeof *moves);
+    for (size_t b = 0; b < BLOCKS; b++) {
+        synth_block_start(&block, &run, SYNTH_KIND_MATRIX, 0, b, SYNTH_BLOCK_ELEMENTS,
+                          SYNTH_MATRIX_SCALE);
+        for (int step = 0; step < STATES; step++) {
+            if (step)
+                synth_block_step(&block, &run);
+            synth_block_emit(&block, &run, states[step] + b * SYNTH_BLOCK_ELEMENTS);
+        }
+    }
+}
+
+static void free_run(void) {
+    for (int step = 0; step < STATES; step++)
+        free(states[step]);
+    free(moves);
+}
+
+/* What the elements of a block did between the two states before: steps of the bit pattern. */
+static uint32_t find_moves(const uint16_t *earlier, const uint16_t *old, struct code_move *to) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < CODE_BLOCK_MAX; i++) {
+        int move = (int16_t)(uint16_t)(old[i] - earlier[i]);
+
+        move = move > 127 ? 127 : move < -127 ? -127 : move;
+        if (move)
+            to[count++] = (struct code_move){i, (int8_t)move};
+    }
+    return count;
+}
+
+static size_t count_changes(const uint16_t *old, const uint16_t *new) {
+    size_t changes = 0;
+
+    for (size_t i = 0; i < ELEMENTS; i++)
+        changes += old[i] != new[i];
+    return changes;
+}
+
+/* From state `step` to the next; the moves are those from the state before. */
+static size_t encoded_bytes(int step, bool history) {
+    struct code_block blocks[LARGE_BLOCKS];
+    uint32_t elements[LARGE_BLOCKS];
+    struct sample sample = {.kind = code_kind_of("BF16", 16),
+                            .history = history,
+                            .count = LARGE_BLOCKS,
+                            .blocks = blocks,
+                            .elements = elements};
+    struct buffer bytes;
+    size_t used;
+
+    for (size_t b = 0; b < LARGE_BLOCKS; b++) {
+        size_t at = b * CODE_BLOCK_MAX;
+
+        elements[b] = CODE_BLOCK_MAX;
+        blocks[b] =
+            (struct code_block){states[step] + at, states[step + 1] + at, CODE_BLOCK_MAX, NULL, 0};
+        if (history) {
+            blocks[b].moves = moves + at;
+            blocks[b].move_count = find_moves(states[step - 1] + at, states[step] + at, moves + at);
+        }
+    }
+    bytes = sample_encode(&sample);
+    sample_check_decode(&sample, &bytes);
+    used = bytes.used;
+    buffer_release(&bytes);
+    return used;
+}
+
+static void measure(const char *title, double most_alone, double most_with_history) {
+    double alone = 0, with_history = 0, changes = 0;
+
+    for (int step = 1; step + 1 < STATES; step++) {
+        alone += 8 * (double)encoded_bytes(step, false);
+        with_history += 8 * (double)encoded_bytes(step, true);
+        changes += (double)count_changes(states[step], states[step + 1]);
+    }
+    alone /= changes;
+    with_history /= changes;
+    printf("%-26s %6.3f bits per change (at most %.2f), with history %6.3f (at most %.2f)\n", title,
+           alone, most_alone, with_history, most_with_history);
+    assert_true(alone <= most_alone);
+    assert_true(with_history <= most_with_history);
+}
+
+static void test_master_run(void **state) {
+    (void)state;
+    make_run(SYNTH_MASTER, 1e-6f);
+    measure("FP32 masters, lr 1e-6", 6.95, 6.80);
+    free_run();
+}
+
+static void test_bf16_run(void **state) {
+    (void)state;
+    make_run(SYNTH_BF16, 3e-6f);
+    measure("weights in BF16, lr 3e-6", 4.50, 2.95);
+    free_run();
+}
+
+TEST_MAIN(test_master_run, test_bf16_run)

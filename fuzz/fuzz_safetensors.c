@@ -6,6 +6,7 @@
  */
 #include "base/endian.h"
 #include "base/limits.h"
+#include "base/word.h"
 #include "fuzz/target.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
@@ -74,7 +75,7 @@ static uint8_t *write_file(const struct shard *shard, uint64_t *ret_bytes) {
     memset(file, 0xa5, *ret_bytes);
     memcpy(file, header.data, header.used);
     for (size_t i = 0; i < shard->count; i++) {
-        MUST(offsets[i] % dtype_word_bytes(shard->tensors[i].bits) == 0);
+        MUST(offsets[i] % word_bytes_of(shard->tensors[i].bits) == 0);
         MUST(offsets[i] + shard->tensors[i].bytes <= *ret_bytes);
         memcpy(file + offsets[i], shard->tensors[i].data, shard->tensors[i].bytes);
     }

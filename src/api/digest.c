@@ -3,9 +3,9 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "base/status.h"
+#include "base/word.h"
 #include "digest/root.h"
 #include "scan/digest_sum.h"
-#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ enum ulp_status ulp_sum_replace(const struct ulp_tensor *tensor, uint64_t first_
     status = tensor_check_all(tensor, 1, TENSOR_WITH_DATA);
     if (status)
         return status;
-    width = dtype_word_bytes(tensor->bits);
+    width = word_bytes_of(tensor->bits);
     if (first_element % 8)
         return fail(ULP_E_USAGE, "the first element, %llu, is not a multiple of 8",
                     (unsigned long long)first_element);

@@ -4,8 +4,8 @@
  * the old ones. docs/format/code.md describes the stream.
  *
  * A segment is a sequence of blocks that share their models; a block is a run of elements of one
- * tensor that is decoded by itself. What a segment holds of the weights, in this order, is nothing:
- * a patch can be entropy-decoded before the weights are looked at.
+ * tensor that is decoded by itself. How the stream is parsed does not depend on the weights, so it can
+ * be entropy-decoded before they are looked at.
  */
 #ifndef CODE_CODE_H
 #define CODE_CODE_H

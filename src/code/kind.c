@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/kind.h"
 
-#include <string.h>
+#include "base/word.h"
 
-static uint8_t word_bytes(uint32_t bits) {
-    return bits % 64 == 0 ? 8 : bits % 32 == 0 ? 4 : bits % 16 == 0 ? 2 : 1;
-}
+#include <string.h>
 
 struct code_kind code_kind_of(const char *dtype, uint32_t bits) {
     /* Weights above 2 and below 2^-62 share the edge cells of the 8-bit exponents. */
@@ -22,5 +20,5 @@ struct code_kind code_kind_of(const char *dtype, uint32_t bits) {
         if (!strcmp(known[i].dtype, dtype))
             return known[i].kind;
     }
-    return (struct code_kind){word_bytes(bits), 0, 0, 0};
+    return (struct code_kind){(uint8_t)word_bytes_of(bits), 0, 0, 0};
 }

@@ -41,13 +41,10 @@ void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_
 }
 
 /* The word at `at` as bytes, zero-padded if the data end inside it. */
-static size_t load_word(const uint8_t *data, size_t bytes, size_t at,
-                        uint8_t word[DIGEST_WORD_BYTES]) {
-    size_t there = bytes - at < DIGEST_WORD_BYTES ? bytes - at : DIGEST_WORD_BYTES;
-
+static void load_word(const uint8_t *data, size_t bytes, size_t at,
+                      uint8_t word[DIGEST_WORD_BYTES]) {
     memset(word, 0, DIGEST_WORD_BYTES);
-    memcpy(word, data + at, there);
-    return there;
+    memcpy(word, data + at, bytes - at < DIGEST_WORD_BYTES ? bytes - at : DIGEST_WORD_BYTES);
 }
 
 void digest_replace(const void *data, size_t bytes, uint64_t first_word, unsigned width,
@@ -60,18 +57,17 @@ void digest_replace(const void *data, size_t bytes, uint64_t first_word, unsigne
         size_t word_index = (size_t)positions[i] * width / DIGEST_WORD_BYTES;
         size_t word_at = word_index * DIGEST_WORD_BYTES;
         uint8_t word[DIGEST_WORD_BYTES];
-        size_t there = load_word(data, bytes, word_at, word);
 
+        load_word(data, bytes, word_at, word);
         sum_subtract(sum, digest_mix(first_word + word_index, load_le64(word)));
         for (; i < count; i++) { /* all changes inside this word */
             size_t at = (size_t)positions[i] * width - word_at;
 
             if (at >= DIGEST_WORD_BYTES)
                 break;
-            assert(at + width <= there);
+            assert(word_at + at + width <= bytes);
             memcpy(word + at, value + i * width, width);
         }
         sum_add(sum, digest_mix(first_word + word_index, load_le64(word)));
-        (void)there;
     }
 }

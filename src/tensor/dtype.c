@@ -30,7 +30,3 @@ bool dtype_name_allowed(const char *dtype) {
 
     return length >= 1 && length <= LIMIT_DTYPE_BYTES && strspn(dtype, allowed) == length;
 }
-
-unsigned dtype_word_bytes(uint32_t bits) {
-    return bits % 64 == 0 ? 8 : bits % 32 == 0 ? 4 : bits % 16 == 0 ? 2 : 1;
-}

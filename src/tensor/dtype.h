@@ -16,8 +16,4 @@ uint32_t dtype_bits(const char *dtype);
 /* Letters, digits and underscores, 1 to LIMIT_DTYPE_BYTES of them. */
 bool dtype_name_allowed(const char *dtype);
 
-/* The machine word, in bytes, that elements of this width are compared and aligned as: 8, 4, 2 or
- * 1. Packed elements (4 or 6 bits) count as bytes. */
-unsigned dtype_word_bytes(uint32_t bits);
-
 #endif

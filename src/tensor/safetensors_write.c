@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "base/utf8.h"
-#include "tensor/dtype.h"
+#include "base/word.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor.h"
 
@@ -43,7 +43,7 @@ static enum ulp_status lay_out(const char *what, const struct ulp_tensor *tensor
             status = tensor_measure(what, &copy, copy.bytes);
         if (status)
             return status;
-        slots[i] = (struct slot){&tensors[i], i, dtype_word_bytes(copy.bits)};
+        slots[i] = (struct slot){&tensors[i], i, word_bytes_of(copy.bits)};
     }
     qsort(slots, count, sizeof *slots, by_name);
     for (size_t i = 1; i < count; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many bits a change costs on synthetic runs: prints the figures and fails where one grew. */
-#include "synth/generator.h"
 #include "tests/code/sample.h"
+#include "tests/synth/run.h"
 
 #define STATES 4
 #define BLOCKS 192 /* of the generator: 3.1 million elements */
@@ -12,26 +12,12 @@ static uint16_t *states[STATES];
 static struct code_move *moves;
 
 static void make_run(enum synth_regime regime, float lr) {
-    const struct synth_run run = {regime, SYNTH_DT_BF16, lr, 7};
-    static struct synth_block block;
-
-    for (int step = 0; step < STATES; step++)
-        states[step] = sample_memory(ELEMENTS, sizeof *states[step]);
+    run_make(regime, lr, BLOCKS, states, STATES);
     moves = sample_memory(ELEMENTS, sizeof *moves);
-    for (size_t b = 0; b < BLOCKS; b++) {
-        synth_block_start(&block, &run, SYNTH_KIND_MATRIX, 0, b, SYNTH_BLOCK_ELEMENTS,
-                          SYNTH_MATRIX_SCALE);
-        for (int step = 0; step < STATES; step++) {
-            if (step)
-                synth_block_step(&block, &run);
-            synth_block_emit(&block, &run, states[step] + b * SYNTH_BLOCK_ELEMENTS);
-        }
-    }
 }
 
 static void free_run(void) {
-    for (int step = 0; step < STATES; step++)
-        free(states[step]);
+    run_free(states, STATES);
     free(moves);
 }
 

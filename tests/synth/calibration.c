@@ -4,8 +4,7 @@
  * and fails where a figure strays. The figures of the recorded runs were measured on 6.3 million
  * elements over 8 steps.
  */
-#include "synth/generator.h"
-#include "tests/test.h"
+#include "tests/synth/run.h"
 
 #define STATES 9
 #define BLOCKS 192 /* 3.1 million elements */
@@ -29,30 +28,6 @@ struct figure {
 };
 
 static uint16_t *states[STATES];
-
-static void make_run(enum synth_regime regime, float lr) {
-    const struct synth_run run = {regime, SYNTH_DT_BF16, lr, 7};
-    static struct synth_block block;
-
-    for (int step = 0; step < STATES; step++) {
-        states[step] = malloc(ELEMENTS * sizeof *states[step]);
-        assert_non_null(states[step]);
-    }
-    for (size_t b = 0; b < BLOCKS; b++) {
-        synth_block_start(&block, &run, SYNTH_KIND_MATRIX, 0, b, SYNTH_BLOCK_ELEMENTS,
-                          SYNTH_MATRIX_SCALE);
-        for (int step = 0; step < STATES; step++) {
-            if (step)
-                synth_block_step(&block, &run);
-            synth_block_emit(&block, &run, states[step] + b * SYNTH_BLOCK_ELEMENTS);
-        }
-    }
-}
-
-static void free_run(void) {
-    for (int step = 0; step < STATES; step++)
-        free(states[step]);
-}
 
 /* Bit patterns in the order of the numbers they stand for. */
 static int ordered(uint16_t bits) {
@@ -106,12 +81,12 @@ static void measure_moves(struct profile *profile) {
 static struct profile measure(enum synth_regime regime, float lr) {
     struct profile profile = {0};
 
-    make_run(regime, lr);
+    run_make(regime, lr, BLOCKS, states, STATES);
     profile.density = mean_differing(1);
     for (int i = 0; i < 3; i++)
         profile.growth[i] = mean_differing(2 << i) / profile.density;
     measure_moves(&profile);
-    free_run();
+    run_free(states, STATES);
     return profile;
 }
 

@@ -2,6 +2,7 @@
 /* Dtypes are widths. */
 #include "tests/test.h"
 
+#include "base/word.h"
 #include "tensor/dtype.h"
 
 /* The dtypes of the format and the bits of one element. */
@@ -47,16 +48,16 @@ static void test_names_of_future_dtypes(void **state) {
 
 static void test_words_divide_elements(void **state) {
     (void)state;
-    assert_int_equal(dtype_word_bytes(4), 1);
-    assert_int_equal(dtype_word_bytes(6), 1);
-    assert_int_equal(dtype_word_bytes(8), 1);
-    assert_int_equal(dtype_word_bytes(16), 2);
-    assert_int_equal(dtype_word_bytes(24), 1);
-    assert_int_equal(dtype_word_bytes(32), 4);
-    assert_int_equal(dtype_word_bytes(48), 2);
-    assert_int_equal(dtype_word_bytes(64), 8);
-    assert_int_equal(dtype_word_bytes(96), 4);
-    assert_int_equal(dtype_word_bytes(128), 8);
+    assert_int_equal(word_bytes_of(4), 1);
+    assert_int_equal(word_bytes_of(6), 1);
+    assert_int_equal(word_bytes_of(8), 1);
+    assert_int_equal(word_bytes_of(16), 2);
+    assert_int_equal(word_bytes_of(24), 1);
+    assert_int_equal(word_bytes_of(32), 4);
+    assert_int_equal(word_bytes_of(48), 2);
+    assert_int_equal(word_bytes_of(64), 8);
+    assert_int_equal(word_bytes_of(96), 4);
+    assert_int_equal(word_bytes_of(128), 8);
 }
 
 TEST_MAIN(test_known_dtypes_have_their_width, test_other_names_have_none,

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/endian.h"
 #include "base/file.h"
+#include "base/word.h"
 #include "tensor/dtype.h"
 
 #include <unistd.h>
@@ -76,13 +77,13 @@ static void test_wide_elements_first(void **state) {
     assert_ok(ulp_model_open(path_in(directory, "m"), &model));
     for (size_t i = 0; i < SAMPLE_TENSORS; i++) {
         const struct ulp_tensor *a = &ulp_model_tensors(model)[i];
-        unsigned word = dtype_word_bytes(a->bits);
+        unsigned word = word_bytes_of(a->bits);
 
         assert_int_equal((uintptr_t)a->data % word, 0);
         for (size_t k = 0; a->bytes && k < SAMPLE_TENSORS; k++) {
             const struct ulp_tensor *b = &ulp_model_tensors(model)[k];
 
-            if (b->bytes && dtype_word_bytes(b->bits) < word)
+            if (b->bytes && word_bytes_of(b->bits) < word)
                 assert_true((uintptr_t)a->data < (uintptr_t)b->data);
         }
     }

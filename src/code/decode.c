@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 #include "base/status.h"
-#include "code/bits.h"
 #include "code/code.h"
 #include "code/context_scan.h"
+#include "code/payload.h"
 #include "code/stream.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ struct code_segment {
     size_t count;
     struct block_entry *entries;
     const uint8_t **payloads;
-    struct tans_decoder gap_tables[CLASSES_MAX], value_tables[CLASSES_MAX];
+    struct payload_decoder tables;
 };
 
 static enum ulp_status damaged(const char *what) {
@@ -29,10 +29,10 @@ static void build_tables(struct code_segment *segment) {
 
         if (model->used) {
             tans_geometric(model->rate, model->top_gap, &shares);
-            tans_decoder_build(&shares, GAP_SYMBOLS, &segment->gap_tables[k]);
+            tans_decoder_build(&shares, GAP_SYMBOLS, &segment->tables.gaps[k]);
         }
         if (model->changes)
-            tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->value_tables[k]);
+            tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->tables.values[k]);
     }
 }
 
@@ -121,85 +121,6 @@ uint32_t code_changes(const struct code_segment *segment, size_t block) {
     return block_changes(&segment->entries[block], segment->header.map.count);
 }
 
-/* ---- payloads ---- */
-
-struct symbol_reader {
-    struct bit_reader bits;
-    uint32_t states[STREAM_STATES]; /* less TANS_STATES */
-};
-
-static uint64_t get_extra(struct bit_reader *bits, uint32_t extra) {
-    uint64_t high = 0;
-
-    if (extra > 32) {
-        high = bits_get(bits, extra - 32) << 32;
-        extra = 32;
-    }
-    return high | bits_get(bits, extra);
-}
-
-static uint32_t get_symbol(struct symbol_reader *reader, const struct tans_decoder *table,
-                           uint32_t turn) {
-    uint32_t *state = &reader->states[turn % STREAM_STATES];
-    uint32_t symbol = table->state[*state].symbol;
-
-    *state =
-        table->state[*state].next + (uint32_t)bits_get(&reader->bits, table->state[*state].bits);
-    return symbol;
-}
-
-static void get_values(struct symbol_reader *reader, const struct tans_decoder *table,
-                       uint32_t count, uint64_t *values) {
-    for (uint32_t i = 0; i < count; i++) {
-        struct symbol_form form = value_form(get_symbol(reader, table, i));
-
-        values[i] = (form.lead << form.extra) + get_extra(&reader->bits, form.extra);
-    }
-}
-
-/* Ranks rise by a gap and one; whether they stay inside the class only the weights can tell, but
- * they must not wrap around. */
-static bool get_ranks(struct symbol_reader *reader, const struct tans_decoder *table,
-                      uint32_t count, uint32_t *ranks) {
-    uint64_t rank = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct symbol_form form = gap_form(get_symbol(reader, table, i));
-
-        rank += (form.lead << form.extra) + bits_get(&reader->bits, form.extra);
-        if (rank >= CODE_BLOCK_MAX)
-            return false;
-        ranks[i] = (uint32_t)rank++;
-    }
-    return true;
-}
-
-static enum ulp_status read_payload(const struct code_segment *segment, size_t block,
-                                    uint32_t *ranks, uint64_t *values, struct event_feed *feeds) {
-    const struct block_entry *entry = &segment->entries[block];
-    struct symbol_reader reader = {0};
-
-    if (!entry->bytes)
-        return ULP_OK;
-    if (!bits_open(&reader.bits, segment->payloads[block], entry->bytes))
-        return damaged("its payload has no end");
-    for (uint32_t i = 0; i < STREAM_STATES; i++)
-        reader.states[i] = (uint32_t)bits_get(&reader.bits, TANS_LOG);
-    for (uint32_t k = 0; k < segment->header.map.count; k++) {
-        feeds[k] = (struct event_feed){ranks, values, entry->events[k], entry->changes[k]};
-        if (!get_ranks(&reader, &segment->gap_tables[k], entry->events[k], ranks))
-            return damaged("a gap leads out of it");
-        get_values(&reader, &segment->value_tables[k], entry->changes[k], values);
-        ranks += entry->events[k];
-        values += entry->changes[k];
-    }
-    for (uint32_t i = 0; i < STREAM_STATES; i++) {
-        if (reader.states[i])
-            return damaged("its payload does not end where it began");
-    }
-    return reader.bits.left ? damaged("its payload is too long or too short") : ULP_OK;
-}
-
 enum ulp_status code_decode(const struct code_segment *segment, size_t block,
                             const struct code_block *old, uint32_t *ret_positions,
                             void *ret_values) {
@@ -218,7 +139,8 @@ enum ulp_status code_decode(const struct code_segment *segment, size_t block,
     if (!status)
         status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
     if (!status)
-        status = read_payload(segment, block, ranks, values, feeds);
+        status = payload_read(&segment->tables, classes, entry, segment->payloads[block], ranks,
+                              values, feeds);
     if (!status &&
         !scan_decode(segment->kind, &segment->header.map, old, feeds, ret_positions, ret_values))
         status = damaged("its events do not fit these weights; is this the right base?");

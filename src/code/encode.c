@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 #include "base/status.h"
-#include "code/bits.h"
 #include "code/code.h"
 #include "code/context_scan.h"
 #include "code/fixed.h"
+#include "code/payload.h"
 #include "code/stream.h"
 
 #include <string.h>
@@ -19,10 +19,6 @@
 /* Far more than the largest segment can make. */
 #define PAYLOAD_BYTES_MAX (UINT64_C(1) << 32)
 
-/* The widest an event and its value can get, in bytes: two symbols of 10 bits with 64 extra. */
-#define EVENT_BYTES_MAX 20u
-#define BLOCK_BYTES_SLACK (STREAM_STATES * 2 + BITS_SLACK + 1)
-
 struct code_encoder {
     struct code_kind kind;
     const struct code_block *blocks;
@@ -34,7 +30,7 @@ struct code_encoder {
     struct block_entry *entries;
     size_t entry_room;
     struct cell_counts counts;
-    struct tans_encoder gap_tables[CLASSES_MAX], value_tables[CLASSES_MAX];
+    struct payload_encoder tables;
     struct buffer payload;
 };
 
@@ -154,7 +150,7 @@ static void model_gaps(struct code_encoder *encoder, uint32_t k) {
     model->rate = (uint16_t)(rate < UINT16_MAX ? rate : UINT16_MAX);
     model->top_gap = (uint8_t)gap_symbol(largest);
     tans_geometric(model->rate, model->top_gap, &shares);
-    tans_encoder_build(&shares, GAP_SYMBOLS, &encoder->gap_tables[k]);
+    tans_encoder_build(&shares, GAP_SYMBOLS, &encoder->tables.gaps[k]);
 }
 
 static void model_values(struct code_encoder *encoder, uint32_t k) {
@@ -170,74 +166,23 @@ static void model_values(struct code_encoder *encoder, uint32_t k) {
     for (uint32_t s = 0; s < VALUE_SYMBOLS; s++)
         model->top_value = counts[s] ? (uint8_t)s : model->top_value;
     tans_normalise(counts, VALUE_SYMBOLS, &model->values);
-    tans_encoder_build(&model->values, VALUE_SYMBOLS, &encoder->value_tables[k]);
+    tans_encoder_build(&model->values, VALUE_SYMBOLS, &encoder->tables.values[k]);
 }
 
-/* ---- payloads: written from the last symbol to the first ---- */
+/* ---- payloads ---- */
 
-struct symbol_writer {
-    struct bit_writer bits;
-    uint32_t states[STREAM_STATES];
-};
+static uint32_t put_block(struct code_encoder *encoder, const struct block_entry *entry,
+                          const size_t *gap_at, const size_t *value_at) {
+    uint8_t *to = encoder->payload.data + encoder->payload.used;
+    struct payload_lists lists;
 
-static void put_extra(struct bit_writer *bits, uint64_t rest, uint32_t extra) {
-    if (extra > 32) {
-        bits_put(bits, rest & UINT32_MAX, 32);
-        bits_flush(bits);
-        rest >>= 32;
-        extra -= 32;
+    for (uint32_t k = 0; k < encoder->header.map.count; k++) {
+        lists.gaps[k] = encoder->lists[k].gaps + gap_at[k];
+        lists.gap_counts[k] = entry->events[k];
+        lists.values[k] = encoder->lists[k].values + value_at[k];
+        lists.value_counts[k] = entry->changes[k];
     }
-    bits_put(bits, rest, extra);
-}
-
-static void put_symbol(struct symbol_writer *writer, const struct tans_encoder *table,
-                       uint32_t symbol, uint32_t turn) {
-    uint32_t *state = &writer->states[turn % STREAM_STATES];
-    uint32_t bits = (*state + table->symbol[symbol].bits) >> 16;
-
-    bits_put(&writer->bits, *state & ((1u << bits) - 1), bits);
-    bits_flush(&writer->bits);
-    *state = table->next[(int32_t)(*state >> bits) + table->symbol[symbol].offset];
-}
-
-static void put_values(struct symbol_writer *writer, const struct tans_encoder *table,
-                       const uint64_t *values, uint32_t count) {
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t symbol = value_symbol(values[i]), extra = value_form(symbol).extra;
-
-        put_extra(&writer->bits, values[i] & ((UINT64_C(1) << extra) - 1), extra);
-        put_symbol(writer, table, symbol, i);
-    }
-}
-
-static void put_gaps(struct symbol_writer *writer, const struct tans_encoder *table,
-                     const uint32_t *gaps, uint32_t count) {
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t extra = gap_extra(gaps[i]);
-
-        put_extra(&writer->bits, gaps[i] & ((1u << extra) - 1), extra);
-        put_symbol(writer, table, gap_symbol(gaps[i]), i);
-    }
-}
-
-/* All states start from the same place; the decoder ends there, which it checks. */
-static uint8_t *put_block(const struct code_encoder *encoder, const struct block_entry *entry,
-                          const size_t *gap_at, const size_t *value_at, uint8_t *to) {
-    struct symbol_writer writer = {.bits = {.at = to}};
-
-    for (uint32_t i = 0; i < STREAM_STATES; i++)
-        writer.states[i] = TANS_STATES;
-    for (uint32_t k = encoder->header.map.count; k-- > 0;) {
-        put_values(&writer, &encoder->value_tables[k], encoder->lists[k].values + value_at[k],
-                   entry->changes[k]);
-        put_gaps(&writer, &encoder->gap_tables[k], encoder->lists[k].gaps + gap_at[k],
-                 entry->events[k]);
-    }
-    for (uint32_t i = STREAM_STATES; i-- > 0;) {
-        bits_put(&writer.bits, writer.states[i] - TANS_STATES, TANS_LOG);
-        bits_flush(&writer.bits);
-    }
-    return bits_end(&writer.bits);
+    return (uint32_t)(payload_write(&encoder->tables, encoder->header.map.count, &lists, to) - to);
 }
 
 static enum ulp_status put_all(struct code_encoder *encoder) {
@@ -246,18 +191,15 @@ static enum ulp_status put_all(struct code_encoder *encoder) {
 
     for (size_t b = 0; b < encoder->count; b++) {
         struct block_entry *entry = &encoder->entries[b];
-        size_t used = encoder->payload.used;
         size_t symbols = block_events(entry, classes) + block_changes(entry, classes);
         enum ulp_status status;
 
         if (!symbols)
             continue; /* nothing happened here: no payload at all */
-        status = buffer_reserve(&encoder->payload, symbols * EVENT_BYTES_MAX + BLOCK_BYTES_SLACK);
+        status = buffer_reserve(&encoder->payload, symbols * PAYLOAD_SYMBOL_MAX + PAYLOAD_SLACK);
         if (status)
             return status;
-        entry->bytes =
-            (uint32_t)(put_block(encoder, entry, gap_at, value_at, encoder->payload.data + used) -
-                       (encoder->payload.data + used));
+        entry->bytes = put_block(encoder, entry, gap_at, value_at);
         encoder->payload.used += entry->bytes;
         for (uint32_t k = 0; k < classes; k++) {
             gap_at[k] += entry->events[k];

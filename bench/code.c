@@ -66,6 +66,7 @@ static void code_segment(struct code_encoder *encoder, const struct states *stat
     struct code_block blocks[SEGMENT_BLOCKS];
     uint32_t elements[SEGMENT_BLOCKS];
     struct code_segment *segment = NULL;
+    uint32_t changes = 0;
     size_t count = 0;
     double start;
 
@@ -76,14 +77,14 @@ static void code_segment(struct code_encoder *encoder, const struct states *stat
     }
     buffer_clear(bytes);
     start = now();
-    must(code_encode(encoder, kind, false, blocks, count, bytes));
+    must(code_encode(encoder, kind, CODE_CONTEXT, blocks, count, bytes));
     result->encode_s += now() - start;
     result->bytes += bytes->used;
     start = now();
     must(code_open(kind, elements, count, bytes->data, bytes->used, &segment));
     for (size_t b = 0; b < count; b++) {
-        must(code_decode(segment, b, &blocks[b], positions, values));
-        result->changes += code_changes(segment, b);
+        must(code_decode(segment, b, &blocks[b], positions, values, &changes));
+        result->changes += changes;
     }
     code_close(segment);
     result->decode_s += now() - start;

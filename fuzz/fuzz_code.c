@@ -87,9 +87,16 @@ static void make_setup(const uint8_t *data, struct setup *setup) {
         make_block(setup, b);
 }
 
-static void check_positions(const uint32_t *positions, uint32_t count, uint32_t elements) {
-    for (uint32_t i = 0; i < count; i++)
-        MUST(positions[i] < elements && (!i || positions[i - 1] < positions[i]));
+/* Positions ascend inside the block, and each change changes something. */
+static void check_positions(const struct setup *setup, size_t b, const uint32_t *positions,
+                            const uint8_t *values, uint32_t count) {
+    const uint32_t width = setup->kind.width;
+
+    for (uint32_t i = 0; i < count; i++) {
+        MUST(positions[i] < setup->elements[b] && (!i || positions[i - 1] < positions[i]));
+        MUST(element_get(values, width, i) !=
+             element_get(setup->blocks[b].old, width, positions[i]));
+    }
 }
 
 /* The changes that block `b` must have when it was encoded from the new weights. */
@@ -113,16 +120,20 @@ static void check_changes(const struct setup *setup, size_t b, const uint32_t *p
 /* Arrays of exactly the announced size, so that a sanitizer sees a write behind them. */
 static void decode_block(const struct setup *setup, const struct code_segment *segment, size_t b,
                          bool encoded) {
-    uint32_t changes = code_changes(segment, b);
-    uint32_t *positions = malloc(changes * sizeof *positions + 1);
-    uint8_t *values = malloc((size_t)changes * setup->kind.width + 1);
+    uint32_t most = code_changes(segment, b), changes = 0;
+    uint32_t *positions = malloc(most * sizeof *positions + 1);
+    uint8_t *values = malloc((size_t)most * setup->kind.width + 1);
+    struct code_block block = setup->blocks[b];
     enum ulp_status status;
 
-    MUST(positions && values && changes <= setup->elements[b]);
-    status = code_decode(segment, b, &setup->blocks[b], positions, values);
+    MUST(positions && values && most <= setup->elements[b]);
+    if (!code_needs_history(segment))
+        block.move_count = 0;
+    status = code_decode(segment, b, &block, positions, values, &changes);
     MUST(!status || (status == ULP_E_CODE && !encoded));
+    MUST(status || changes == most || (changes < most && code_coder_of(segment) == CODE_DENSE));
     if (!status)
-        check_positions(positions, changes, setup->elements[b]);
+        check_positions(setup, b, positions, values, changes);
     if (encoded)
         check_changes(setup, b, positions, values, changes);
     free(positions);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The codec: changes between two states of some elements, as few bytes, given that the receiver holds
- * the old ones. docs/format/code.md describes the stream.
+ * The codec: changes between two states of some elements, as few bytes; the receiver holds the old
+ * ones. docs/format/code.md describes the stream.
  *
  * A segment is a sequence of blocks that share their models; a block is a run of elements of one
  * tensor that is decoded by itself. How the stream is parsed does not depend on the weights, so it can
@@ -40,16 +40,34 @@ struct code_block {
 /* ULP_E_USAGE unless the block is within limits and its moves are in order. */
 enum ulp_status code_block_check(const struct code_block *block, bool history);
 
+/* How a segment is coded. The numbers are part of the format. */
+enum code_coder {
+    CODE_CONTEXT, /* steps from the old elements, whose exponents tell what to expect */
+    CODE_HISTORY, /* the same, and the moves of the patch before tell, too */
+    CODE_PLAIN,   /* places, and what stands there afterwards */
+    CODE_DENSE    /* all new elements, changed or not */
+};
+
 /* Working memory of an encoder, kept from segment to segment; one thread at a time. */
 struct code_encoder;
 
 enum ulp_status code_encoder_new(struct code_encoder **ret_encoder);
 void code_encoder_free(struct code_encoder *encoder);
 
-/* Appends the segment to `out`. With `history`, the blocks' moves are context. The bytes depend on
+/* Appends the segment to `out`. Only with CODE_HISTORY may the blocks have moves. The bytes depend on
  * the arguments alone. */
-enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind, bool history,
-                            const struct code_block *blocks, size_t count, struct buffer *out);
+enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
+                            enum code_coder coder, const struct code_block *blocks, size_t count,
+                            struct buffer *out);
+
+/*
+ * Appends the shortest segment that can be expected: CODE_CONTEXT, or CODE_HISTORY with `history`; where
+ * few elements change or many, the other coders are tried, too. The first of equals wins, so that
+ * the bytes again depend on the arguments alone.
+ */
+enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind kind, bool history,
+                                 const struct code_block *blocks, size_t count, struct buffer *out,
+                                 enum code_coder *ret_coder);
 
 /* A segment that was read from outside and checked as far as it can be without the weights. */
 struct code_segment;
@@ -60,16 +78,19 @@ enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_
                           struct code_segment **ret_segment);
 void code_close(struct code_segment *segment);
 
+enum code_coder code_coder_of(const struct code_segment *segment);
 bool code_needs_history(const struct code_segment *segment);
+
+/* The changes of a block; with CODE_DENSE, which lists all elements, the most there can be. */
 uint32_t code_changes(const struct code_segment *segment, size_t block);
 
 /*
  * The changes of one block against its old elements: ascending positions, and new values of the
- * kind's width. Both arrays need room for code_changes(). Different threads may decode different
- * blocks of one segment.
+ * kind's width. Both arrays need room for code_changes(); *ret_count says how many there are.
+ * Different threads may decode different blocks of one segment.
  */
 enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions,
-                            void *ret_values);
+                            const struct code_block *old, uint32_t *ret_positions, void *ret_values,
+                            uint32_t *ret_count);
 
 #endif

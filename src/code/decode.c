@@ -4,6 +4,7 @@
 #include "code/code.h"
 #include "code/context_scan.h"
 #include "code/payload.h"
+#include "code/plain.h"
 #include "code/stream.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ struct code_segment {
     struct block_entry *entries;
     const uint8_t **payloads;
     struct payload_decoder tables;
+    struct plain_decoder plain;
 };
 
 static enum ulp_status damaged(const char *what) {
@@ -50,14 +52,12 @@ static enum ulp_status check_values(const struct code_segment *segment) {
 }
 
 static enum ulp_status find_payloads(struct code_segment *segment, const uint8_t *at) {
-    const uint32_t classes = segment->header.map.count;
-
     for (size_t b = 0; b < segment->count; b++) {
         const struct block_entry *entry = &segment->entries[b];
 
         segment->payloads[b] = at;
-        at += entry->bytes;
-        if (!entry->bytes != !(block_events(entry, classes) + block_changes(entry, classes)))
+        at += (size_t)entry->raw + entry->bytes;
+        if (!entry->bytes != !block_symbols(&segment->header, entry))
             return damaged("its payload is there for nothing, or missing");
     }
     return ULP_OK;
@@ -88,10 +88,10 @@ enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_
         segment->kind = kind;
         segment->count = count;
         memcpy(segment->elements, elements, count * sizeof *elements);
-        status = stream_read(bytes, byte_count, elements, count, &segment->header, segment->entries,
-                             &used);
+        status = stream_read(bytes, byte_count, kind.width, elements, count, &segment->header,
+                             segment->entries, &used);
     }
-    if (!status)
+    if (!status && segment->header.coder < CODE_PLAIN)
         status = check_values(segment);
     if (!status)
         status = find_payloads(segment, bytes + used);
@@ -99,7 +99,10 @@ enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_
         code_close(segment);
         return status;
     }
-    build_tables(segment);
+    if (segment->header.coder < CODE_PLAIN)
+        build_tables(segment);
+    else
+        plain_decoder_build(&segment->header, &segment->plain);
     *ret_segment = segment;
     return ULP_OK;
 }
@@ -113,29 +116,28 @@ void code_close(struct code_segment *segment) {
     mem_free(segment);
 }
 
+enum code_coder code_coder_of(const struct code_segment *segment) {
+    return segment->header.coder;
+}
+
 bool code_needs_history(const struct code_segment *segment) {
-    return segment->header.history;
+    return segment->header.coder == CODE_HISTORY;
 }
 
 uint32_t code_changes(const struct code_segment *segment, size_t block) {
     return block_changes(&segment->entries[block], segment->header.map.count);
 }
 
-enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions,
-                            void *ret_values) {
+static enum ulp_status context_decode(const struct code_segment *segment, size_t block,
+                                      const struct code_block *old, uint32_t *ret_positions,
+                                      void *ret_values, uint32_t *ret_count) {
     const struct block_entry *entry = &segment->entries[block];
     const uint32_t classes = segment->header.map.count;
     struct event_feed feeds[CLASSES_MAX] = {{0}};
     uint32_t *ranks = NULL;
     uint64_t *values = NULL;
-    enum ulp_status status = code_block_check(old, segment->header.history);
+    enum ulp_status status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
 
-    if (!status && old->elements != segment->elements[block])
-        status = fail(ULP_E_USAGE, "%u elements for a block of %u", old->elements,
-                      segment->elements[block]);
-    if (!status)
-        status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
     if (!status)
         status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
     if (!status)
@@ -144,7 +146,25 @@ enum ulp_status code_decode(const struct code_segment *segment, size_t block,
     if (!status &&
         !scan_decode(segment->kind, &segment->header.map, old, feeds, ret_positions, ret_values))
         status = damaged("its events do not fit these weights; is this the right base?");
+    if (!status)
+        *ret_count = block_changes(entry, classes);
     mem_free(ranks);
     mem_free(values);
     return status;
+}
+
+enum ulp_status code_decode(const struct code_segment *segment, size_t block,
+                            const struct code_block *old, uint32_t *ret_positions, void *ret_values,
+                            uint32_t *ret_count) {
+    enum ulp_status status = code_block_check(old, code_needs_history(segment));
+
+    if (status)
+        return status;
+    if (old->elements != segment->elements[block])
+        return fail(ULP_E_USAGE, "%u elements for a block of %u", old->elements,
+                    segment->elements[block]);
+    if (segment->header.coder < CODE_PLAIN)
+        return context_decode(segment, block, old, ret_positions, ret_values, ret_count);
+    return plain_decode(&segment->plain, &segment->header, segment->kind, &segment->entries[block],
+                        segment->payloads[block], old, ret_positions, ret_values, ret_count);
 }

@@ -3,8 +3,8 @@
 #include "base/status.h"
 #include "code/code.h"
 #include "code/context_scan.h"
-#include "code/fixed.h"
 #include "code/payload.h"
+#include "code/plain.h"
 #include "code/stream.h"
 
 #include <string.h>
@@ -19,6 +19,12 @@
 /* Far more than the largest segment can make. */
 #define PAYLOAD_BYTES_MAX (UINT64_C(1) << 32)
 
+/* A segment with so few changes may be shorter without models of the old elements ... */
+#define FEW_CHANGES 512u
+
+/* ... and one in which at least one element in so many changes, without the old elements. */
+#define MANY_OF 8u
+
 struct code_encoder {
     struct code_kind kind;
     const struct code_block *blocks;
@@ -31,7 +37,9 @@ struct code_encoder {
     size_t entry_room;
     struct cell_counts counts;
     struct payload_encoder tables;
+    struct plain_encoder plain;
     struct buffer payload;
+    struct buffer best, trial; /* whole segments, to choose from */
 };
 
 enum ulp_status code_encoder_new(struct code_encoder **ret_encoder) {
@@ -40,7 +48,7 @@ enum ulp_status code_encoder_new(struct code_encoder **ret_encoder) {
 
     if (status)
         return status;
-    encoder->payload = BUFFER(PAYLOAD_BYTES_MAX);
+    encoder->payload = encoder->best = encoder->trial = BUFFER(PAYLOAD_BYTES_MAX);
     *ret_encoder = encoder;
     return ULP_OK;
 }
@@ -53,7 +61,10 @@ void code_encoder_free(struct code_encoder *encoder) {
         mem_free(encoder->lists[k].values);
     }
     mem_free(encoder->entries);
+    plain_encoder_release(&encoder->plain);
     buffer_release(&encoder->payload);
+    buffer_release(&encoder->best);
+    buffer_release(&encoder->trial);
     mem_free(encoder);
 }
 
@@ -96,7 +107,6 @@ static enum ulp_status choose_classes(struct code_encoder *encoder, bool history
 
     for (size_t b = 0; b < encoder->count; b++)
         scan_sample(encoder->kind, &encoder->blocks[b], stride, &encoder->counts);
-    encoder->header.history = history;
     return classes_choose(&encoder->counts, history ? CELLS : EXPONENT_CELLS,
                           CLASS_HEADER_BITS + CLASS_BLOCK_BITS * encoder->count,
                           &encoder->header.map);
@@ -139,15 +149,14 @@ static void model_gaps(struct code_encoder *encoder, uint32_t k) {
     const struct event_list *list = &encoder->lists[k];
     struct class_model *model = &encoder->header.models[k];
     struct tans_shares shares;
-    uint32_t largest = 0, rate;
+    uint32_t largest = 0;
 
     model->used = list->gap_count != 0;
     if (!model->used)
         return;
     for (size_t i = 0; i < list->gap_count; i++)
         largest = list->gaps[i] > largest ? list->gaps[i] : largest;
-    rate = (fixed_log2(encoder->seen[k]) - fixed_log2(list->gap_count)) >> (COST_SHIFT - 11);
-    model->rate = (uint16_t)(rate < UINT16_MAX ? rate : UINT16_MAX);
+    model->rate = tans_rate(list->gap_count, encoder->seen[k]);
     model->top_gap = (uint8_t)gap_symbol(largest);
     tans_geometric(model->rate, model->top_gap, &shares);
     tans_encoder_build(&shares, GAP_SYMBOLS, &encoder->tables.gaps[k]);
@@ -209,33 +218,97 @@ static enum ulp_status put_all(struct code_encoder *encoder) {
     return ULP_OK;
 }
 
-enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind, bool history,
-                            const struct code_block *blocks, size_t count, struct buffer *out) {
-    size_t before = out->used;
-    enum ulp_status status;
+static enum ulp_status context_encode(struct code_encoder *encoder, bool history) {
+    enum ulp_status status = choose_classes(encoder, history);
 
-    encoder->kind = kind;
-    encoder->blocks = blocks;
-    encoder->count = count;
-    encoder->elements = 0;
-    status = check_blocks(encoder, history);
-    if (!status)
-        status = restart(encoder);
-    if (!status)
-        status = choose_classes(encoder, history);
     if (!status)
         status = scan_all(encoder);
     for (uint32_t k = 0; !status && k < encoder->header.map.count; k++) {
         model_gaps(encoder, k);
         model_values(encoder, k);
     }
+    return status ? status : put_all(encoder);
+}
+
+/* ---- segments ---- */
+
+/* Appends the segment in one form. */
+static enum ulp_status encode_as(struct code_encoder *encoder, enum code_coder coder,
+                                 struct buffer *out) {
+    size_t before = out->used;
+    enum ulp_status status = restart(encoder);
+
+    encoder->header.coder = coder;
+    if (!status && coder < CODE_PLAIN)
+        status = context_encode(encoder, coder == CODE_HISTORY);
+    else if (!status)
+        status = plain_encode(&encoder->plain, encoder->kind, encoder->blocks, encoder->count,
+                              &encoder->header, encoder->entries, &encoder->payload);
     if (!status)
-        status = put_all(encoder);
-    if (!status)
-        status = stream_write(&encoder->header, encoder->entries, count, out);
+        status = stream_write(&encoder->header, encoder->entries, encoder->count, out);
     if (!status)
         status = buffer_append(out, encoder->payload.data, encoder->payload.used);
     if (status)
         buffer_cut(out, before);
+    return status;
+}
+
+static enum ulp_status take_blocks(struct code_encoder *encoder, struct code_kind kind,
+                                   bool history, const struct code_block *blocks, size_t count) {
+    encoder->kind = kind;
+    encoder->blocks = blocks;
+    encoder->count = count;
+    encoder->elements = 0;
+    return check_blocks(encoder, history);
+}
+
+enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
+                            enum code_coder coder, const struct code_block *blocks, size_t count,
+                            struct buffer *out) {
+    enum ulp_status status = take_blocks(encoder, kind, coder == CODE_HISTORY, blocks, count);
+
+    return status ? status : encode_as(encoder, coder, out);
+}
+
+/* Puts the segment in this form in the place of the best one so far if it is shorter. */
+static enum ulp_status try_coder(struct code_encoder *encoder, enum code_coder coder,
+                                 enum code_coder *best) {
+    enum ulp_status status;
+
+    buffer_clear(&encoder->trial);
+    status = encode_as(encoder, coder, &encoder->trial);
+    if (!status && encoder->trial.used < encoder->best.used) {
+        struct buffer longer = encoder->best;
+
+        encoder->best = encoder->trial;
+        encoder->trial = longer;
+        *best = coder;
+    }
+    return status;
+}
+
+enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind kind, bool history,
+                                 const struct code_block *blocks, size_t count, struct buffer *out,
+                                 enum code_coder *ret_coder) {
+    enum code_coder best = history ? CODE_HISTORY : CODE_CONTEXT;
+    enum ulp_status status = take_blocks(encoder, kind, history, blocks, count);
+    uint64_t changes = 0;
+    bool few, many;
+
+    buffer_clear(&encoder->best);
+    if (!status)
+        status = encode_as(encoder, best, &encoder->best);
+    for (size_t b = 0; b < count && !status; b++)
+        changes += block_changes(&encoder->entries[b], encoder->header.map.count);
+    few = changes <= FEW_CHANGES;
+    many = changes * MANY_OF >= encoder->elements;
+    if (!status && (few || many))
+        status = try_coder(encoder, CODE_PLAIN, &best);
+    if (!status && many)
+        status = try_coder(encoder, CODE_DENSE, &best);
+    if (!status)
+        status = buffer_append(out, encoder->best.data, encoder->best.used);
+    if (!status)
+        *ret_coder = best;
     return status;
 }

@@ -3,100 +3,9 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "code/fields.h"
 
 #include <string.h>
-
-/* The longest run of ones of a Rice code before the number is written whole. */
-#define RICE_ESCAPE 24u
-
-/*
- * A string of bits that is either being written or being read, so that one function per field serves
- * both ways and they cannot disagree.
- */
-struct fields {
-    struct buffer *out; /* writing; NULL when reading */
-    const uint8_t *in;
-    uint64_t at, end; /* in bits */
-    enum ulp_status status;
-};
-
-static void field_fail(struct fields *fields, const char *what) {
-    if (!fields->status)
-        fields->status = fail(ULP_E_CODE, "the models of a segment are damaged: %s", what);
-}
-
-static void write_bit(struct fields *fields, unsigned bit) {
-    if (fields->at % 8 == 0 && !fields->status)
-        fields->status = buffer_append_fill(fields->out, 0, 1);
-    if (!fields->status)
-        fields->out->data[fields->out->used - 1] |= (uint8_t)(bit << fields->at % 8);
-    fields->at++;
-}
-
-static unsigned read_bit(struct fields *fields) {
-    unsigned bit = 0;
-
-    if (fields->at >= fields->end)
-        field_fail(fields, "they end too early");
-    else
-        bit = (unsigned)fields->in[fields->at / 8] >> fields->at % 8 & 1u;
-    fields->at++;
-    return bit;
-}
-
-/* `bits` bits of *value, lowest first. */
-static void field_bits(struct fields *fields, uint32_t *value, unsigned bits) {
-    uint32_t read = 0;
-
-    for (unsigned i = 0; i < bits && !fields->status; i++) {
-        if (fields->out)
-            write_bit(fields, *value >> i & 1);
-        else
-            read |= read_bit(fields) << i;
-    }
-    if (!fields->out)
-        *value = read;
-}
-
-static void field_flag(struct fields *fields, bool *flag) {
-    uint32_t value = *flag;
-
-    field_bits(fields, &value, 1);
-    *flag = value != 0;
-}
-
-static void field_u8(struct fields *fields, uint8_t *byte, unsigned bits) {
-    uint32_t value = *byte;
-
-    field_bits(fields, &value, bits);
-    *byte = (uint8_t)value;
-}
-
-/* Numbers around 2^k, k chosen beforehand: the rest in unary, then k bits. */
-static void field_rice(struct fields *fields, uint32_t *value, unsigned k) {
-    uint32_t ones = fields->out ? *value >> k : 0, one = 1, zero = 0, rest = *value;
-
-    if (fields->out && ones >= RICE_ESCAPE)
-        ones = RICE_ESCAPE;
-    if (fields->out) {
-        for (uint32_t i = 0; i < ones; i++)
-            field_bits(fields, &one, 1);
-        if (ones < RICE_ESCAPE)
-            field_bits(fields, &zero, 1);
-    } else {
-        while (ones < RICE_ESCAPE && !fields->status && read_bit(fields))
-            ones++;
-    }
-    if (ones == RICE_ESCAPE) {
-        field_bits(fields, value, 32);
-        if (!fields->out && *value >> k < RICE_ESCAPE)
-            field_fail(fields, "a number is written in a long form");
-        return;
-    }
-    field_bits(fields, &rest, k);
-    if (!fields->out)
-        *value = ones << k | rest;
-}
 
 /* ---- the class map: runs of cells of one class ---- */
 
@@ -118,7 +27,7 @@ static void field_run(struct fields *fields, uint8_t *of, uint32_t *at, uint32_t
 
 static void field_map(struct fields *fields, struct stream_header *header) {
     struct class_map *map = &header->map;
-    uint32_t buckets = header->history ? MOVE_BUCKETS : 1, less = map->count - 1;
+    uint32_t buckets = header->coder == CODE_HISTORY ? MOVE_BUCKETS : 1, less = map->count - 1;
 
     field_bits(fields, &less, 4);
     map->count = less + 1;
@@ -135,33 +44,21 @@ static void field_map(struct fields *fields, struct stream_header *header) {
 
 /* ---- the models ---- */
 
-/* A share as its number of bits, then the bits below the highest. */
-static void field_share(struct fields *fields, uint16_t *share) {
-    uint32_t bits = *share ? 32 - (uint32_t)__builtin_clz(*share) : 0, low;
-
-    field_bits(fields, &bits, 4);
-    if (bits > TANS_LOG + 1)
-        field_fail(fields, "a share is too large");
-    if (!bits || fields->status) {
-        *share = 0;
-        return;
-    }
-    low = *share & ((1u << (bits - 1)) - 1);
-    field_bits(fields, &low, bits - 1);
-    *share = (uint16_t)(1u << (bits - 1) | low);
-}
-
-static void field_model(struct fields *fields, struct class_model *model) {
+static void field_gaps(struct fields *fields, struct class_model *model) {
     uint32_t rate = model->rate;
 
     field_flag(fields, &model->used);
-    if (model->used) {
-        field_bits(fields, &rate, 16);
-        model->rate = (uint16_t)rate;
-        field_u8(fields, &model->top_gap, 7);
-        if (model->top_gap >= GAP_SYMBOLS)
-            field_fail(fields, "the largest gap");
-    }
+    if (!model->used)
+        return;
+    field_bits(fields, &rate, 16);
+    model->rate = (uint16_t)rate;
+    field_u8(fields, &model->top_gap, 7);
+    if (model->top_gap >= GAP_SYMBOLS)
+        field_fail(fields, "the largest gap");
+}
+
+static void field_model(struct fields *fields, struct class_model *model) {
+    field_gaps(fields, model);
     field_flag(fields, &model->changes);
     if (!model->changes)
         return;
@@ -172,6 +69,37 @@ static void field_model(struct fields *fields, struct class_model *model) {
         field_share(fields, &model->values.share[s]);
     if (!tans_shares_valid(&model->values, VALUE_SYMBOLS) || !model->values.share[model->top_value])
         field_fail(fields, "the shares of the values");
+}
+
+static void field_plane(struct fields *fields, struct plane_model *plane) {
+    field_flag(fields, &plane->coded);
+    if (!plane->coded)
+        return;
+    field_u8(fields, &plane->first, 8);
+    field_u8(fields, &plane->top, 8);
+    for (uint32_t s = plane->first; s <= plane->top && !fields->status; s++)
+        field_share(fields, &plane->shares.share[s]);
+    if (!tans_shares_valid(&plane->shares, TANS_SYMBOLS_MAX) ||
+        !plane->shares.share[plane->first] || !plane->shares.share[plane->top])
+        field_fail(fields, "the shares of a byte");
+}
+
+static void field_planes(struct fields *fields, struct stream_header *header) {
+    for (uint32_t p = 0; p < header->width && !fields->status; p++)
+        field_plane(fields, &header->planes[p]);
+}
+
+/* Of the coder that names places, but not relative to old elements. */
+static void field_plain(struct fields *fields, struct stream_header *header) {
+    struct class_model *model = &header->models[0];
+    bool flipped = !header->map.flipped;
+
+    field_flag(fields, &flipped);
+    header->map.flipped = flipped ? 0 : 1;
+    field_gaps(fields, model);
+    model->changes = model->used || flipped;
+    if (model->changes)
+        field_planes(fields, header);
 }
 
 /* ---- the directory: one column after the other, each as differences ---- */
@@ -237,9 +165,30 @@ static void field_directory(struct fields *fields, const struct stream_header *h
     field_column(fields, entries, blocks, 2 * CLASSES_MAX);
 }
 
+/* What is not written here follows from the sizes of the blocks. */
+static void field_plain_directory(struct fields *fields, const struct stream_header *header,
+                                  struct block_entry *entries, size_t blocks) {
+    if (header->models[0].used)
+        field_column(fields, entries, blocks, 0);
+    if (header->models[0].used || header_coded_planes(header))
+        field_column(fields, entries, blocks, 2 * CLASSES_MAX);
+}
+
 static void field_all(struct fields *fields, struct stream_header *header,
                       struct block_entry *entries, size_t blocks) {
-    field_flag(fields, &header->history);
+    uint32_t coder = header->coder;
+
+    field_bits(fields, &coder, 2);
+    header->coder = (enum code_coder)coder;
+    if (header->coder >= CODE_PLAIN) {
+        header->map.count = 1;
+        if (header->coder == CODE_PLAIN)
+            field_plain(fields, header);
+        else
+            field_planes(fields, header);
+        field_plain_directory(fields, header, entries, blocks);
+        return;
+    }
     field_map(fields, header);
     for (uint32_t k = 0; k < header->map.count && !fields->status; k++)
         field_model(fields, &header->models[k]);
@@ -272,6 +221,20 @@ uint32_t block_changes(const struct block_entry *entry, uint32_t classes) {
     return total;
 }
 
+uint32_t header_coded_planes(const struct stream_header *header) {
+    uint32_t coded = 0;
+
+    for (uint32_t p = 0; p < header->width; p++)
+        coded += header->planes[p].coded;
+    return coded;
+}
+
+uint32_t block_symbols(const struct stream_header *header, const struct block_entry *entry) {
+    if (header->coder >= CODE_PLAIN)
+        return entry->events[0] + entry->changes[0] * header_coded_planes(header);
+    return block_events(entry, header->map.count) + block_changes(entry, header->map.count);
+}
+
 /* Every count within its block, every class with what its model announces. */
 static bool entry_valid(const struct stream_header *header, const struct block_entry *entry,
                         uint32_t elements) {
@@ -287,24 +250,66 @@ static bool entry_valid(const struct stream_header *header, const struct block_e
     return events <= elements && changes <= elements;
 }
 
-enum ulp_status stream_read(const uint8_t *bytes, size_t byte_count, const uint32_t *elements,
-                            size_t blocks, struct stream_header *ret_header,
-                            struct block_entry *ret_entries, size_t *ret_used) {
+/* What follows from the sizes of the blocks and the models. */
+static void derive_entry(struct fields *fields, const struct stream_header *header,
+                         struct block_entry *entry, uint32_t elements) {
+    uint32_t events = entry->events[0];
+
+    if (events > elements) {
+        field_fail(fields, "the counts of a block");
+        return;
+    }
+    if (header->coder == CODE_DENSE || !header->map.flipped)
+        entry->changes[0] = elements - events;
+    else
+        entry->changes[0] = events;
+    entry->raw = entry->changes[0] * (header->width - header_coded_planes(header));
+}
+
+/* Nothing is announced in vain, and what is flipped has to be. */
+static void check_totals(struct fields *fields, const struct stream_header *header,
+                         const struct block_entry *entries, const uint32_t *elements,
+                         size_t blocks) {
+    uint64_t events = 0, changes = 0, all = 0;
+
+    for (size_t b = 0; b < blocks; b++) {
+        events += entries[b].events[0];
+        changes += entries[b].changes[0];
+        all += elements[b];
+    }
+    if ((header_coded_planes(header) && !changes) || header->models[0].used != (events != 0))
+        field_fail(fields, "a model without use");
+    if (header->coder == CODE_PLAIN && !header->map.flipped != (2 * changes > all))
+        field_fail(fields, "they name the larger half");
+}
+
+static void check_entries(struct fields *fields, const struct stream_header *header,
+                          struct block_entry *entries, const uint32_t *elements, size_t blocks) {
+    for (size_t b = 0; b < blocks && !fields->status; b++) {
+        if (header->coder >= CODE_PLAIN)
+            derive_entry(fields, header, &entries[b], elements[b]);
+        else if (!entry_valid(header, &entries[b], elements[b]))
+            field_fail(fields, "the counts of a block");
+    }
+    if (header->coder >= CODE_PLAIN && !fields->status)
+        check_totals(fields, header, entries, elements, blocks);
+}
+
+enum ulp_status stream_read(const uint8_t *bytes, size_t byte_count, uint32_t width,
+                            const uint32_t *elements, size_t blocks,
+                            struct stream_header *ret_header, struct block_entry *ret_entries,
+                            size_t *ret_used) {
     struct fields fields = {.in = bytes, .end = (uint64_t)byte_count * 8};
     uint64_t payload = 0;
 
     memset(ret_header, 0, sizeof *ret_header);
     memset(ret_entries, 0, blocks * sizeof *ret_entries);
+    ret_header->width = width;
     field_all(&fields, ret_header, ret_entries, blocks);
-    for (size_t b = 0; b < blocks && !fields.status; b++) {
-        if (!entry_valid(ret_header, &ret_entries[b], elements[b]))
-            field_fail(&fields, "the counts of a block");
-        payload += ret_entries[b].bytes;
-    }
-    while (fields.at % 8 && !fields.status) {
-        if (read_bit(&fields))
-            field_fail(&fields, "their last byte has bits to spare");
-    }
+    check_entries(&fields, ret_header, ret_entries, elements, blocks);
+    for (size_t b = 0; b < blocks; b++)
+        payload += (uint64_t)ret_entries[b].raw + ret_entries[b].bytes;
+    field_padding(&fields);
     if (!fields.status && fields.at / 8 + payload != byte_count)
         field_fail(&fields, "the payloads do not add up to what is there");
     *ret_used = (size_t)(fields.at / 8);

@@ -55,6 +55,12 @@ void tans_normalise(const uint64_t *counts, uint32_t symbols, struct tans_shares
         shares->share[best_to_change(counts, shares, symbols, false)]--;
 }
 
+uint16_t tans_rate(uint64_t events, uint64_t all) {
+    uint32_t rate = (fixed_log2(all) - fixed_log2(events)) >> (COST_SHIFT - 11);
+
+    return (uint16_t)(rate < UINT16_MAX ? rate : UINT16_MAX);
+}
+
 void tans_geometric(uint32_t rate, uint32_t top, struct tans_shares *shares) {
     const uint64_t one = UINT64_C(1) << 32;
     uint64_t event = fixed_exp2_negative(rate), none = one - event, before = one;

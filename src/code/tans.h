@@ -14,7 +14,7 @@
 
 #define TANS_LOG 10u
 #define TANS_STATES (1u << TANS_LOG)
-#define TANS_SYMBOLS_MAX VALUE_SYMBOLS
+#define TANS_SYMBOLS_MAX 256u /* bytes; gaps and values have fewer */
 
 /* Shares of the states; they add up to TANS_STATES, and a symbol that occurs has at least one. */
 struct tans_shares {
@@ -23,6 +23,9 @@ struct tans_shares {
 
 /* From counts; a pure function of them. At least one count must be positive. */
 void tans_normalise(const uint64_t *counts, uint32_t symbols, struct tans_shares *shares);
+
+/* The rate of `events` events, at least one, among `all` chances. */
+uint16_t tans_rate(uint64_t events, uint64_t all);
 
 /*
  * Shares of gaps between events that happen with probability 2^(-rate / 2048), for symbols up to

@@ -28,20 +28,31 @@ static void check_positions(const uint32_t *positions, uint32_t count, uint32_t 
     }
 }
 
+/* A change changes something. */
+static void check_values(const struct sample *sample, size_t b, const uint32_t *positions,
+                         const uint8_t *values, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(element_get(values, sample->kind.width, i) !=
+                    element_get(sample->blocks[b].old, sample->kind.width, positions[i]));
+}
+
 /* False if block `b` is refused. The arrays are exactly as long as announced. */
 static bool decode_block(const struct sample *sample, const struct code_segment *segment,
                          size_t b) {
-    uint32_t changes = code_changes(segment, b);
-    uint32_t *positions = sample_memory(changes, sizeof *positions);
-    uint8_t *values = sample_memory(changes, sample->kind.width);
+    uint32_t most = code_changes(segment, b), changes = 0;
+    uint32_t *positions = sample_memory(most, sizeof *positions);
+    uint8_t *values = sample_memory(most, sample->kind.width);
     enum ulp_status status;
 
-    assert_true(changes <= sample->blocks[b].elements);
-    status = code_decode(segment, b, &sample->blocks[b], positions, values);
-    if (status)
+    assert_true(most <= sample->blocks[b].elements);
+    status = code_decode(segment, b, &sample->blocks[b], positions, values, &changes);
+    if (status) {
         assert_true(is_refusal(status));
-    else
+    } else {
+        assert_true(changes == most || (changes < most && code_coder_of(segment) == CODE_DENSE));
         check_positions(positions, changes, sample->blocks[b].elements);
+        check_values(sample, b, positions, values, changes);
+    }
     free(positions);
     free(values);
     return !status;
@@ -192,9 +203,10 @@ static enum ulp_status decode_all(const struct sample *sample, const struct code
     static uint32_t positions[4200];
     static uint8_t values[4200 * 8];
     enum ulp_status status = ULP_OK;
+    uint32_t changes;
 
     for (size_t b = 0; b < sample->count && !status; b++)
-        status = code_decode(segment, b, &sample->blocks[b], positions, values);
+        status = code_decode(segment, b, &sample->blocks[b], positions, values, &changes);
     return status;
 }
 
@@ -206,8 +218,8 @@ static enum ulp_status encode_and_decode(const struct sample *sample) {
     enum ulp_status status = code_encoder_new(&encoder);
 
     if (!status) {
-        status = code_encode(encoder, sample->kind, sample->history, sample->blocks, sample->count,
-                             &out);
+        status =
+            code_encode(encoder, sample->kind, sample->coder, sample->blocks, sample->count, &out);
         assert_true(!status || !out.used);
     }
     if (!status)
@@ -252,13 +264,15 @@ static void test_moves_out_of_place(void **state) {
 
     (void)state;
     assert_ok(code_encoder_new(&encoder));
-    assert_ok(code_encode(encoder, kind, true, &block, 1, &out));
-    assert_fails(code_encode(encoder, kind, false, &block, 1, &out), ULP_E_USAGE,
+    assert_ok(code_encode(encoder, kind, CODE_HISTORY, &block, 1, &out));
+    assert_fails(code_encode(encoder, kind, CODE_CONTEXT, &block, 1, &out), ULP_E_USAGE,
                  "without history");
     moves[1].position = 1;
-    assert_fails(code_encode(encoder, kind, true, &block, 1, &out), ULP_E_USAGE, "out of place");
+    assert_fails(code_encode(encoder, kind, CODE_HISTORY, &block, 1, &out), ULP_E_USAGE,
+                 "out of place");
     moves[1].position = 4;
-    assert_fails(code_encode(encoder, kind, true, &block, 1, &out), ULP_E_USAGE, "out of place");
+    assert_fails(code_encode(encoder, kind, CODE_HISTORY, &block, 1, &out), ULP_E_USAGE,
+                 "out of place");
     buffer_release(&out);
     code_encoder_free(encoder);
 }
@@ -275,8 +289,8 @@ static void test_encoder_after_failure(void **state) {
 
         failing_allocator_start(fail_at, 0);
         assert_ok(code_encoder_new(&encoder));
-        if (code_encode(encoder, sample.kind, true, sample.blocks, BLOCKS, &out))
-            assert_ok(code_encode(encoder, sample.kind, true, sample.blocks, BLOCKS, &out));
+        if (code_encode(encoder, sample.kind, CODE_HISTORY, sample.blocks, BLOCKS, &out))
+            assert_ok(code_encode(encoder, sample.kind, CODE_HISTORY, sample.blocks, BLOCKS, &out));
         assert_int_equal(out.used, expected.used);
         assert_memory_equal(out.data, expected.data, expected.used);
         code_encoder_free(encoder);

@@ -19,11 +19,16 @@ static struct code_kind kind_at(size_t type) {
     return code_kind_of(types[type].dtype, types[type].bits);
 }
 
+/* Through every coder. */
 static void round_trip(const struct sample *sample) {
-    struct buffer bytes = sample_encode(sample);
+    for (int coder = CODE_CONTEXT; coder <= CODE_DENSE; coder++) {
+        struct sample forced = sample_for(sample, (enum code_coder)coder);
+        struct buffer bytes = sample_encode(&forced);
 
-    sample_check_decode(sample, &bytes);
-    buffer_release(&bytes);
+        sample_check_decode(&forced, &bytes);
+        buffer_release(&bytes);
+        free(forced.blocks);
+    }
 }
 
 static void round_trip_of(size_t type, const uint32_t *block_sizes, size_t count,
@@ -160,7 +165,7 @@ static void test_reused_encoder_gives_the_same(void **state) {
         struct buffer fresh = sample_encode(&sample), again = BUFFER(OUT_BYTES_MAX);
 
         assert_ok(buffer_append_text(&again, "in front"));
-        assert_ok(code_encode(encoder, sample.kind, sample.history, sample.blocks, count, &again));
+        assert_ok(code_encode(encoder, sample.kind, sample.coder, sample.blocks, count, &again));
         assert_int_equal(again.used, fresh.used + 8);
         assert_memory_equal(again.data, "in front", 8);
         assert_memory_equal(again.data + 8, fresh.data, fresh.used);
@@ -264,7 +269,8 @@ static void test_limits(void **state) {
 
     (void)state;
     assert_ok(code_encoder_new(&encoder));
-    assert_fails(code_encode(encoder, kind_at(0), false, &block, 1, &out), ULP_E_LIMIT, "block");
+    assert_fails(code_encode(encoder, kind_at(0), CODE_CONTEXT, &block, 1, &out), ULP_E_LIMIT,
+                 "block");
     assert_int_equal(out.used, 0);
     assert_fails(code_open(kind_at(0), NULL, CODE_BLOCKS_MAX + 1, NULL, 0, &segment), ULP_E_LIMIT,
                  "blocks");

@@ -18,7 +18,8 @@ enum change {
 
 struct sample {
     struct code_kind kind;
-    bool history;
+    enum code_coder coder; /* to be used; only CODE_HISTORY goes with moves */
+    bool history;          /* there are moves */
     size_t count, total;
     struct code_block *blocks;
     uint32_t *elements;
@@ -137,7 +138,10 @@ static inline void *sample_memory(size_t count, size_t bytes) {
 /* Blocks of these sizes; `per_mille` of the elements change. */
 static inline struct sample sample_make(struct code_kind kind, const uint32_t *sizes, size_t count,
                                         uint32_t per_mille, enum change change, bool history) {
-    struct sample sample = {.kind = kind, .history = history, .count = count};
+    struct sample sample = {.kind = kind,
+                            .coder = history ? CODE_HISTORY : CODE_CONTEXT,
+                            .history = history,
+                            .count = count};
     size_t at = 0;
 
     for (size_t b = 0; b < count; b++)
@@ -172,6 +176,21 @@ static inline void sample_free(struct sample *sample) {
     free(sample->moves);
 }
 
+/* The same weights for another coder, without moves if it wants none; only `blocks` is a copy, for the
+ * caller to free. */
+static inline struct sample sample_for(const struct sample *sample, enum code_coder coder) {
+    struct sample other = *sample;
+
+    other.coder = coder;
+    other.blocks = sample_memory(sample->count, sizeof *other.blocks);
+    for (size_t b = 0; b < sample->count; b++) {
+        other.blocks[b] = sample->blocks[b];
+        if (coder != CODE_HISTORY)
+            other.blocks[b].move_count = 0;
+    }
+    return other;
+}
+
 /* With an encoder of its own. */
 static inline struct buffer sample_encode(const struct sample *sample) {
     struct buffer out = BUFFER(OUT_BYTES_MAX);
@@ -179,26 +198,40 @@ static inline struct buffer sample_encode(const struct sample *sample) {
 
     assert_ok(code_encoder_new(&encoder));
     assert_ok(
-        code_encode(encoder, sample->kind, sample->history, sample->blocks, sample->count, &out));
+        code_encode(encoder, sample->kind, sample->coder, sample->blocks, sample->count, &out));
     code_encoder_free(encoder);
     return out;
+}
+
+/* As the receiver gives it: without moves if they are not wanted. */
+static inline struct code_block sample_old_block(const struct sample *sample,
+                                                 const struct code_segment *segment, size_t b) {
+    struct code_block block = sample->blocks[b];
+
+    if (!code_needs_history(segment))
+        block.move_count = 0;
+    return block;
 }
 
 /* Decodes block `b` and compares with what really changed. */
 static inline void sample_check_block(const struct sample *sample,
                                       const struct code_segment *segment, size_t b) {
-    const struct code_block *block = &sample->blocks[b];
-    const uint32_t width = sample->kind.width, changes = code_changes(segment, b);
-    uint32_t *positions = sample_memory(changes, sizeof *positions), found = 0;
-    uint8_t *values = sample_memory(changes, width);
+    const struct code_block block = sample_old_block(sample, segment, b);
+    const uint32_t width = sample->kind.width, most = code_changes(segment, b);
+    uint32_t *positions = sample_memory(most, sizeof *positions), found = 0, changes = 0;
+    uint8_t *values = sample_memory(most, width);
 
-    assert_ok(code_decode(segment, b, block, positions, values));
-    for (uint32_t i = 0; i < block->elements; i++) {
-        if (element_get(block->old, width, i) == element_get(block->new, width, i))
+    assert_ok(code_decode(segment, b, &block, positions, values, &changes));
+    if (code_coder_of(segment) == CODE_DENSE)
+        assert_int_equal(most, block.elements);
+    else
+        assert_int_equal(most, changes);
+    for (uint32_t i = 0; i < block.elements; i++) {
+        if (element_get(block.old, width, i) == element_get(block.new, width, i))
             continue;
         assert_true(found < changes);
         assert_int_equal(positions[found], i);
-        assert_true(element_get(values, width, found) == element_get(block->new, width, i));
+        assert_true(element_get(values, width, found) == element_get(block.new, width, i));
         found++;
     }
     assert_int_equal(found, changes);
@@ -211,7 +244,8 @@ static inline void sample_check_decode(const struct sample *sample, const struct
 
     assert_ok(code_open(sample->kind, sample->elements, sample->count, bytes->data, bytes->used,
                         &segment));
-    assert_int_equal(code_needs_history(segment), sample->history);
+    assert_int_equal(code_coder_of(segment), sample->coder);
+    assert_int_equal(code_needs_history(segment), sample->coder == CODE_HISTORY);
     for (size_t b = 0; b < sample->count; b++)
         sample_check_block(sample, segment, b);
     code_close(segment);

@@ -48,6 +48,7 @@ static size_t encoded_bytes(int step, bool history) {
     struct code_block blocks[LARGE_BLOCKS];
     uint32_t elements[LARGE_BLOCKS];
     struct sample sample = {.kind = code_kind_of("BF16", 16),
+                            .coder = history ? CODE_HISTORY : CODE_CONTEXT,
                             .history = history,
                             .count = LARGE_BLOCKS,
                             .blocks = blocks,

@@ -160,34 +160,33 @@ struct turn_writer {
     uint32_t states[STREAM_STATES];
 };
 
-static inline void put_symbol(struct turn_writer *writer, const struct tans_encoder *table,
-                              uint32_t symbol, uint32_t turn) {
-    uint32_t state = writer->states[turn];
-    uint32_t bits = (state + table->symbol[symbol].bits) >> 16;
+static inline void put_symbol(struct bit_writer *bits, uint32_t *state,
+                              const struct tans_encoder *table, uint32_t symbol) {
+    uint32_t out = (*state + table->symbol[symbol].bits) >> 16;
 
-    bits_put(&writer->bits, state & ((1u << bits) - 1), bits);
-    writer->states[turn] = table->next[(int32_t)(state >> bits) + table->symbol[symbol].offset];
+    bits_put(bits, *state & ((1u << out) - 1), out);
+    *state = table->next[(int32_t)(*state >> out) + table->symbol[symbol].offset];
 }
 
-static void put_plane(struct turn_writer *to, const struct tans_encoder *table,
+static void put_plane(struct turn_writer *writer, const struct tans_encoder *table,
                       const uint8_t *plane, uint32_t count) {
-    struct turn_writer writer = *to; /* a copy can stay in registers */
-    uint32_t i = count;
+    struct bit_writer bits = writer->bits; /* a copy can stay in registers */
+    uint32_t *states = writer->states, i = count;
 
     while (i % STREAM_STATES) {
         i--;
-        put_symbol(&writer, table, plane[i], i % STREAM_STATES);
-        bits_flush(&writer.bits);
+        put_symbol(&bits, &states[i % STREAM_STATES], table, plane[i]);
+        bits_flush(&bits);
     }
     while (i) {
         i -= STREAM_STATES;
-        for (uint32_t turn = STREAM_STATES; turn-- > 0;) {
-            put_symbol(&writer, table, plane[i + turn], turn);
-            if (turn % SYMBOLS_PER_FLUSH == 0)
-                bits_flush(&writer.bits);
+        for (uint32_t turn = STREAM_STATES; turn > 0; turn -= SYMBOLS_PER_FLUSH) {
+            for (uint32_t j = 1; j <= SYMBOLS_PER_FLUSH; j++)
+                put_symbol(&bits, &states[turn - j], table, plane[i + turn - j]);
+            bits_flush(&bits);
         }
     }
-    *to = writer;
+    writer->bits = bits;
 }
 
 static void put_gaps(struct turn_writer *writer, const struct tans_encoder *table,
@@ -196,7 +195,7 @@ static void put_gaps(struct turn_writer *writer, const struct tans_encoder *tabl
         uint32_t gap = events[i] - (i ? events[i - 1] + 1 : 0), extra = gap_extra(gap);
 
         bits_put(&writer->bits, gap & ((1u << extra) - 1), extra);
-        put_symbol(writer, table, gap_symbol(gap), i % STREAM_STATES);
+        put_symbol(&writer->bits, &writer->states[i % STREAM_STATES], table, gap_symbol(gap));
         bits_flush(&writer->bits);
     }
 }

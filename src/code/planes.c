@@ -15,47 +15,47 @@
 #define COUNT_TURNS 4u
 
 /*
- * One pair of functions for each width. Nothing in their loops keeps a compiler from making vectors of
- * them; the pointers are copied because a byte that is stored might be part of anything.
+ * One pair of functions for each width. They work on short copies, because loops of a fixed length over
+ * arrays that cannot overlap are what every compiler makes vectors of.
  */
+#define CHUNK 256u
+
 #define DEFINE_WIDTH(WIDTH, TYPE)                                                                  \
-    static TYPE load_##WIDTH(const void *from, size_t index) {                                     \
-        TYPE value;                                                                                \
+    static void split_##WIDTH(const uint8_t *from, size_t n, bool rotated,                         \
+                              uint8_t *const *planes) {                                            \
+        TYPE values[CHUNK] = {0};                                                                  \
+        uint8_t bytes[CHUNK];                                                                      \
                                                                                                    \
-        memcpy(&value, (const uint8_t *)from + index * WIDTH, WIDTH);                              \
-        return value;                                                                              \
-    }                                                                                              \
+        for (size_t at = 0; at < n; at += CHUNK) {                                                 \
+            size_t some = n - at < CHUNK ? n - at : CHUNK;                                         \
                                                                                                    \
-    static void split_##WIDTH(const void *from, size_t n, bool rotated, uint8_t *const *planes) {  \
-        uint8_t *lowest = planes[0];                                                               \
-                                                                                                   \
-        for (uint32_t p = rotated; p < WIDTH; p++) {                                               \
-            uint32_t down = 8 * p - rotated;                                                       \
-            uint8_t *plane = planes[p];                                                            \
-                                                                                                   \
-            for (size_t i = 0; i < n; i++)                                                         \
-                plane[i] = (uint8_t)(load_##WIDTH(from, i) >> down);                               \
-        }                                                                                          \
-        for (size_t i = 0; i < n && rotated; i++) {                                                \
-            TYPE value = load_##WIDTH(from, i);                                                    \
-                                                                                                   \
-            lowest[i] = (uint8_t)(value << 1 | value >> (8 * WIDTH - 1));                          \
+            memcpy(values, from + at * WIDTH, some * WIDTH);                                       \
+            for (uint32_t i = 0; i < CHUNK && rotated; i++)                                        \
+                values[i] = (TYPE)(values[i] << 1 | values[i] >> (8 * WIDTH - 1));                 \
+            for (uint32_t p = 0; p < WIDTH; p++) {                                                 \
+                for (uint32_t i = 0; i < CHUNK; i++)                                               \
+                    bytes[i] = (uint8_t)(values[i] >> 8 * p);                                      \
+                memcpy(planes[p] + at, bytes, some);                                               \
+            }                                                                                      \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void merge_##WIDTH(const uint8_t *const *planes, size_t n, bool rotated, void *to) {    \
-        const uint32_t down = rotated, up = rotated ? 8 * WIDTH - 1 : 0;                           \
-        const uint8_t *plane[WIDTH];                                                               \
+    static void merge_##WIDTH(const uint8_t *const *planes, size_t n, bool rotated, uint8_t *to) { \
+        TYPE values[CHUNK];                                                                        \
+        uint8_t bytes[CHUNK] = {0};                                                                \
                                                                                                    \
-        memcpy(plane, planes, sizeof plane);                                                       \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            uint64_t wide = 0;                                                                     \
-            TYPE value;                                                                            \
+        for (size_t at = 0; at < n; at += CHUNK) {                                                 \
+            size_t some = n - at < CHUNK ? n - at : CHUNK;                                         \
                                                                                                    \
-            for (uint32_t p = 0; p < WIDTH; p++)                                                   \
-                wide |= (uint64_t)plane[p][i] << 8 * p;                                            \
-            value = (TYPE)(wide >> down | wide << up);                                             \
-            memcpy((uint8_t *)to + i * WIDTH, &value, WIDTH);                                      \
+            memset(values, 0, sizeof values);                                                      \
+            for (uint32_t p = 0; p < WIDTH; p++) {                                                 \
+                memcpy(bytes, planes[p] + at, some);                                               \
+                for (uint32_t i = 0; i < CHUNK; i++)                                               \
+                    values[i] = (TYPE)(values[i] | (TYPE)bytes[i] << 8 * p);                       \
+            }                                                                                      \
+            for (uint32_t i = 0; i < CHUNK && rotated; i++)                                        \
+                values[i] = (TYPE)(values[i] >> 1 | values[i] << (8 * WIDTH - 1));                 \
+            memcpy(to + at * WIDTH, values, some * WIDTH);                                         \
         }                                                                                          \
     }
 

@@ -162,8 +162,11 @@ static void test_reused_encoder_gives_the_same(void **state) {
         struct sample sample =
             sample_make(kind_at(i % COUNT(types)), sizes + first, count,
                         densities[test_random() % COUNT(densities)], i % CHANGES, i / 4 & 1);
-        struct buffer fresh = sample_encode(&sample), again = BUFFER(OUT_BYTES_MAX);
+        struct buffer fresh, again = BUFFER(OUT_BYTES_MAX);
 
+        if (!sample.history && i % 3)
+            sample.coder = i % 3 == 1 ? CODE_PLAIN : CODE_DENSE;
+        fresh = sample_encode(&sample);
         assert_ok(buffer_append_text(&again, "in front"));
         assert_ok(code_encode(encoder, sample.kind, sample.coder, sample.blocks, count, &again));
         assert_int_equal(again.used, fresh.used + 8);
@@ -176,33 +179,42 @@ static void test_reused_encoder_gives_the_same(void **state) {
     code_encoder_free(encoder);
 }
 
-static struct sample shared;
-static struct buffer portable;
+static struct sample unforced;
+static struct sample shared[CODE_DENSE + 1]; /* the same one for each coder */
+static struct buffer portable[CODE_DENSE + 1];
 
 static void encode_as_portable(void) {
-    struct buffer bytes = sample_encode(&shared);
+    for (int coder = CODE_CONTEXT; coder <= CODE_DENSE; coder++) {
+        struct buffer bytes = sample_encode(&shared[coder]);
 
-    assert_int_equal(bytes.used, portable.used);
-    assert_memory_equal(bytes.data, portable.data, portable.used);
-    sample_check_decode(&shared, &bytes);
-    buffer_release(&bytes);
+        assert_int_equal(bytes.used, portable[coder].used);
+        assert_memory_equal(bytes.data, portable[coder].data, bytes.used);
+        sample_check_decode(&shared[coder], &bytes);
+        buffer_release(&bytes);
+    }
 }
 
 static void make_shared(unsigned i) {
     static const size_t two_bytes_wide[] = {0, 1, 7}; /* those that have a twin */
     static const uint32_t densities_here[] = {300, 0, 10, 900, 1000};
 
-    shared = sample_make(kind_at(two_bytes_wide[i % 3]), sizes, COUNT(sizes),
-                         densities_here[i / 3 % 5], i / 15 % CHANGES, i & 1);
+    unforced = sample_make(kind_at(two_bytes_wide[i % 3]), sizes, COUNT(sizes),
+                           densities_here[i / 3 % 5], i / 15 % CHANGES, i & 1);
     cpu_allow(0);
-    portable = sample_encode(&shared);
-    sample_check_decode(&shared, &portable);
+    for (int coder = CODE_CONTEXT; coder <= CODE_DENSE; coder++) {
+        shared[coder] = sample_for(&unforced, (enum code_coder)coder);
+        portable[coder] = sample_encode(&shared[coder]);
+        sample_check_decode(&shared[coder], &portable[coder]);
+    }
     cpu_allow(CPU_ALL);
 }
 
 static void free_shared(void) {
-    buffer_release(&portable);
-    sample_free(&shared);
+    for (int coder = CODE_CONTEXT; coder <= CODE_DENSE; coder++) {
+        buffer_release(&portable[coder]);
+        free(shared[coder].blocks);
+    }
+    sample_free(&unforced);
 }
 
 static void test_this_cpu_gives_the_same(void **state) {

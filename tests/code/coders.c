@@ -112,7 +112,7 @@ static void test_each_is_chosen(void **state) {
     assert_int_equal(choice_for(0, &size, 1, 500, CHANGE_ULP, true), CODE_HISTORY);
     assert_int_equal(choice_for(0, &size, 1, 0, CHANGE_ULP, true), CODE_PLAIN);
     assert_int_equal(choice_for(0, &size, 1, 500, CHANGE_RANDOM, true), CODE_PLAIN);
-    assert_int_equal(choice_for(0, &size, 1, 990, CHANGE_RANDOM, false), CODE_DENSE);
+    assert_int_equal(choice_for(7, &size, 1, 995, CHANGE_RANDOM, false), CODE_DENSE);
 }
 
 static void test_best_appends(void **state) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The codec on any bytes. The first three choose the type, the history, the blocks and the old
- * weights. What follows is either a segment, to be opened and decoded, or it makes new weights,
+ * The codec on any bytes. The first three choose the type, the history, the coder, the blocks and the
+ * old weights. What follows is either a segment, to be opened and decoded, or it makes new weights,
  * which must be the same after being encoded and decoded.
  */
 #include "code/code.h"
@@ -16,10 +16,14 @@
 
 #define HISTORY 0x08u
 #define ENCODE 0x10u
+#define CODER_SHIFT 5 /* two bits, when encoding */
+
+enum choice { CHOICE_CONTEXT, CHOICE_PLAIN, CHOICE_DENSE, CHOICE_BEST };
 
 struct setup {
     struct code_kind kind;
     bool history;
+    enum choice choice;
     size_t count, total;
     uint32_t elements[BLOCKS_MAX];
     struct code_block blocks[BLOCKS_MAX];
@@ -81,6 +85,7 @@ static void make_setup(const uint8_t *data, struct setup *setup) {
 
     *setup = (struct setup){.kind = code_kind_of(types[data[0] & 7].dtype, types[data[0] & 7].bits),
                             .history = (data[0] & HISTORY) != 0,
+                            .choice = (enum choice)(data[0] >> CODER_SHIFT & 3),
                             .count = data[2] % (BLOCKS_MAX + 1),
                             .random = data[1]};
     for (size_t b = 0; b < setup->count; b++)
@@ -167,12 +172,31 @@ static void make_new(const struct setup *setup, const uint8_t *data, size_t size
     }
 }
 
+static void encode(struct code_encoder *encoder, const struct setup *setup, struct buffer *out) {
+    enum code_coder coder = setup->history ? CODE_HISTORY : CODE_CONTEXT;
+    struct code_block without_moves[BLOCKS_MAX];
+
+    if (setup->choice == CHOICE_BEST) {
+        MUST(!code_encode_best(encoder, setup->kind, setup->history, setup->blocks, setup->count,
+                               out, &coder));
+    } else if (setup->choice == CHOICE_CONTEXT) {
+        MUST(!code_encode(encoder, setup->kind, coder, setup->blocks, setup->count, out));
+    } else {
+        coder = setup->choice == CHOICE_PLAIN ? CODE_PLAIN : CODE_DENSE;
+        for (size_t b = 0; b < setup->count; b++) {
+            without_moves[b] = setup->blocks[b];
+            without_moves[b].move_count = 0;
+        }
+        MUST(!code_encode(encoder, setup->kind, coder, without_moves, setup->count, out));
+    }
+}
+
 static void encode_and_decode(const struct setup *setup) {
     struct buffer out = BUFFER(UINT64_C(1) << 24);
     struct code_encoder *encoder = NULL;
 
     MUST(!code_encoder_new(&encoder));
-    MUST(!code_encode(encoder, setup->kind, setup->history, setup->blocks, setup->count, &out));
+    encode(encoder, setup, &out);
     decode(setup, out.data, out.used, true);
     code_encoder_free(encoder);
     buffer_release(&out);

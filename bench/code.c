@@ -18,6 +18,7 @@
 struct states {
     uint16_t *old, *new;
     size_t elements; /* whole blocks */
+    enum code_coder coder;
 };
 
 struct result {
@@ -42,7 +43,7 @@ static void must(enum ulp_status status) {
 static struct states make_states(enum synth_regime regime, size_t elements) {
     const struct synth_run run = {regime, SYNTH_DT_BF16, regime == SYNTH_MASTER ? 1e-6f : 3e-6f, 1};
     struct synth_block *block = malloc(sizeof *block);
-    struct states states = {malloc(elements * 2), malloc(elements * 2), elements};
+    struct states states = {malloc(elements * 2), malloc(elements * 2), elements, CODE_CONTEXT};
 
     if (!block || !states.old || !states.new)
         must(ulp_fail(ULP_E_NOMEM, "out of memory"));
@@ -77,7 +78,7 @@ static void code_segment(struct code_encoder *encoder, const struct states *stat
     }
     buffer_clear(bytes);
     start = now();
-    must(code_encode(encoder, kind, CODE_CONTEXT, blocks, count, bytes));
+    must(code_encode(encoder, kind, states->coder, blocks, count, bytes));
     result->encode_s += now() - start;
     result->bytes += bytes->used;
     start = now();
@@ -100,7 +101,8 @@ static struct result run_all(struct code_encoder *encoder, const struct states *
     return result;
 }
 
-static void bench(const char *name, enum synth_regime regime, size_t elements) {
+static void bench(const char *name, enum synth_regime regime, enum code_coder coder,
+                  size_t elements) {
     struct states states = make_states(regime, elements);
     const double bytes = 2.0 * (double)elements;
     double compare = 1e9, read = 1e9, encode = 1e9, decode = 1e9, start;
@@ -108,6 +110,7 @@ static void bench(const char *name, enum synth_regime regime, size_t elements) {
     struct result result = {0};
     volatile uint64_t sink;
 
+    states.coder = coder;
     must(code_encoder_new(&encoder));
     for (int round = 0; round < ROUNDS; round++) {
         start = now();
@@ -141,7 +144,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     printf("\ncodec, %zu MiB of BF16, one thread, %s\n", megabytes, ulp_cpu());
-    bench("master", SYNTH_MASTER, elements);
-    bench("bf16", SYNTH_BF16, elements);
+    bench("master", SYNTH_MASTER, CODE_CONTEXT, elements);
+    bench("bf16", SYNTH_BF16, CODE_CONTEXT, elements);
+    bench("plain", SYNTH_MASTER, CODE_PLAIN, elements);
+    bench("dense", SYNTH_MASTER, CODE_DENSE, elements);
     return 0;
 }

@@ -84,7 +84,7 @@ static void code_segment(struct code_encoder *encoder, const struct states *stat
     start = now();
     must(code_open(kind, elements, count, bytes->data, bytes->used, &segment));
     for (size_t b = 0; b < count; b++) {
-        must(code_decode(segment, b, &blocks[b], positions, values, &changes));
+        must(code_decode(segment, NULL, b, &blocks[b], positions, values, &changes));
         result->changes += changes;
     }
     code_close(segment);

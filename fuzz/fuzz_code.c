@@ -134,7 +134,7 @@ static void decode_block(const struct setup *setup, const struct code_segment *s
     MUST(positions && values && most <= setup->elements[b]);
     if (!code_needs_history(segment))
         block.move_count = 0;
-    status = code_decode(segment, b, &block, positions, values, &changes);
+    status = code_decode(segment, NULL, b, &block, positions, values, &changes);
     MUST(!status || (status == ULP_E_CODE && !encoded));
     MUST(status || changes == most || (changes < most && code_coder_of(segment) == CODE_DENSE));
     if (!status)

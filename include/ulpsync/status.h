@@ -57,7 +57,19 @@ enum ulp_status {
     ULP_E_NO_MODEL = 42,  /* a directory that holds no model */
 
     /* patches */
-    ULP_E_CODE = 50 /* coded changes are damaged, or do not fit the weights */
+    ULP_E_CODE = 50,          /* coded changes are damaged, or do not fit the weights */
+    ULP_E_NOT_A_PATCH = 51,   /* the file does not begin like a patch */
+    ULP_E_VERSION = 52,       /* a format version that this library does not read */
+    ULP_E_CHECKSUM = 53,      /* bytes are not those that were written */
+    ULP_E_TABLE = 54,         /* a table of contents that contradicts itself or is not canonical */
+    ULP_E_LAYOUT = 55,        /* tensors with other names, dtypes or shapes */
+    ULP_E_WRONG_BASE = 56,    /* the weights are not those that the patch starts from */
+    ULP_E_WRONG_RESULT = 57,  /* a patch does not lead to the state that it names */
+    ULP_E_NEEDS_HISTORY = 58, /* the patch is coded against moves that the receiver does not know */
+    ULP_E_REGIONS = 59,       /* regions that overlap, leave gaps, or whole patches where parts must be */
+    ULP_E_INTERRUPTED = 60,   /* files stand between two states; finish with `ulpsync recover` */
+    ULP_E_BUSY = 61,          /* another process is changing these files */
+    ULP_E_JOURNAL = 62        /* the journal of an interrupted apply is damaged or does not fit */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

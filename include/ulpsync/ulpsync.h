@@ -8,6 +8,7 @@
  *   status.h  codes and messages of failures
  *   pool.h    worker threads and progress
  *   model.h   tensors, models on disk, writing them, and the root digest of a state
+ *   patch.h   making, reading, applying, joining and squashing patches
  *
  * Rules that hold everywhere:
  *   - Handles are opaque, made by ulp_X_open/new/create and ended by ulp_X_free, which accepts NULL.
@@ -22,6 +23,7 @@
 #define ULPSYNC_ULPSYNC_H
 
 #include <ulpsync/model.h>
+#include <ulpsync/patch.h>
 #include <ulpsync/pool.h>
 #include <ulpsync/status.h>
 

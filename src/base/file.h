@@ -57,6 +57,12 @@ void file_writer_release(struct file_writer *writer);
 /* Makes the last directory of `path`, to last; one that exists already is fine. */
 enum ulp_status file_make_directory(const char *path);
 
+/* Makes what happened to the name `path` last. */
+enum ulp_status file_sync_parent(const char *path);
+
+/* Removes a file, to last. */
+enum ulp_status file_remove(const char *path);
+
 /* Removes a file of a directory if it is there. Takes no memory, so that cleaning up after a failed
  * allocation works. */
 void file_remove_in(const char *directory, const char *name);

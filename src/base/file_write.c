@@ -203,7 +203,7 @@ void file_writer_release(struct file_writer *writer) {
 }
 
 /* The new directory is an entry of its parent, which has to be synced for it to last. */
-static enum ulp_status sync_parent(const char *path) {
+enum ulp_status file_sync_parent(const char *path) {
     char *name = NULL;
     int directory = 0;
     enum ulp_status status = mem_copy_text(path, &name);
@@ -224,7 +224,7 @@ enum ulp_status file_make_directory(const char *path) {
     struct stat info;
 
     if (!mkdir(path, 0777))
-        return sync_parent(path);
+        return file_sync_parent(path);
     if (errno != EEXIST)
         return fail_errno("make directory", path);
     if (stat(path, &info))
@@ -232,6 +232,10 @@ enum ulp_status file_make_directory(const char *path) {
     if (!S_ISDIR(info.st_mode))
         return fail(ULP_E_FILE_KIND, "%s exists and is not a directory", quote(path).text);
     return ULP_OK;
+}
+
+enum ulp_status file_remove(const char *path) {
+    return unlink(path) ? fail_errno("remove", path) : file_sync_parent(path);
 }
 
 void file_remove_in(const char *directory, const char *name) {

@@ -32,6 +32,20 @@
 /* Safetensors headers nest two deep, indexes two; anything deeper is an attack on the stack. */
 #define LIMIT_JSON_DEPTH 16u
 
+/* Pieces of a patch: enough for 2^46 elements, or for every tensor that there may be. */
+#define LIMIT_PIECES (1u << 22)
+
+/* Regions that a patch may be made of: a few tiles of each tensor. Every two of one tensor are
+ * compared. */
+#define LIMIT_REGIONS (1u << 20)
+#define LIMIT_TENSOR_REGIONS 256u
+
+/* The table at the end of a patch: names, sums of the pieces, places of the chunks. */
+#define LIMIT_TABLE_BYTES (1u << 30)
+
+/* Patches that are squashed at once. */
+#define LIMIT_SQUASH 4096u
+
 #define LIMIT_THREADS 1024u
 
 #endif

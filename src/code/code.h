@@ -69,6 +69,11 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
                                  const struct code_block *blocks, size_t count, struct buffer *out,
                                  enum code_coder *ret_coder);
 
+/* The changes of a block of the segment encoded last: their places, ascending; valid until the next
+ * call. */
+const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
+                                       uint32_t *ret_count);
+
 /* A segment that was read from outside and checked as far as it can be without the weights. */
 struct code_segment;
 
@@ -84,13 +89,29 @@ bool code_needs_history(const struct code_segment *segment);
 /* The changes of a block; with CODE_DENSE, which lists all elements, the most there can be. */
 uint32_t code_changes(const struct code_segment *segment, size_t block);
 
+/* Bytes of its payload. */
+uint64_t code_block_bytes(const struct code_segment *segment, size_t block);
+
+/* Working memory for decoding, kept from block to block; one thread at a time. */
+struct code_scratch;
+
+enum ulp_status code_scratch_new(struct code_scratch **ret_scratch);
+void code_scratch_free(struct code_scratch *scratch);
+
 /*
  * The changes of one block against its old elements: ascending positions, and new values of the
  * kind's width. Both arrays need room for code_changes(); *ret_count says how many there are.
- * Different threads may decode different blocks of one segment.
+ * Different threads, each with a scratch of its own, may decode different blocks of one segment.
  */
-enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions, void *ret_values,
-                            uint32_t *ret_count);
+enum ulp_status code_decode(const struct code_segment *segment, struct code_scratch *scratch,
+                            size_t block, const struct code_block *old, uint32_t *ret_positions,
+                            void *ret_values, uint32_t *ret_count);
+
+/*
+ * Reads a payload without the weights: fails if it is damaged. Context-coded ones tell how far their
+ * elements move, in ulps; `fn`, which may be NULL, hears of each.
+ */
+enum ulp_status code_each_size(const struct code_segment *segment, struct code_scratch *scratch,
+                               size_t block, void (*fn)(void *user, uint64_t size), void *user);
 
 #endif

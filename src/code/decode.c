@@ -153,11 +153,63 @@ static enum ulp_status context_decode(const struct code_segment *segment, size_t
     return status;
 }
 
-enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions, void *ret_values,
-                            uint32_t *ret_count) {
+struct code_scratch {
+    uint32_t unused;
+};
+
+enum ulp_status code_scratch_new(struct code_scratch **ret_scratch) {
+    return mem_zeroed(1, sizeof **ret_scratch, ret_scratch);
+}
+
+void code_scratch_free(struct code_scratch *scratch) {
+    mem_free(scratch);
+}
+
+uint64_t code_block_bytes(const struct code_segment *segment, size_t block) {
+    return (uint64_t)segment->entries[block].raw + segment->entries[block].bytes;
+}
+
+/* A value is the zigzag of a step, less one. */
+static uint64_t size_of_value(uint64_t value) {
+    return value / 2 + 1;
+}
+
+static enum ulp_status context_sizes(const struct code_segment *segment, size_t block,
+                                     void (*fn)(void *user, uint64_t size), void *user) {
+    const struct block_entry *entry = &segment->entries[block];
+    const uint32_t classes = segment->header.map.count;
+    struct event_feed feeds[CLASSES_MAX] = {{0}};
+    uint32_t *ranks = NULL;
+    uint64_t *values = NULL;
+    enum ulp_status status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
+
+    if (!status)
+        status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
+    if (!status)
+        status = payload_read(&segment->tables, classes, entry, segment->payloads[block], ranks,
+                              values, feeds);
+    for (uint32_t i = 0; !status && fn && i < block_changes(entry, classes); i++)
+        fn(user, size_of_value(values[i]));
+    mem_free(ranks);
+    mem_free(values);
+    return status;
+}
+
+enum ulp_status code_each_size(const struct code_segment *segment, struct code_scratch *scratch,
+                               size_t block, void (*fn)(void *user, uint64_t size), void *user) {
+    (void)scratch;
+    if (segment->header.coder < CODE_PLAIN)
+        return context_sizes(segment, block, fn, user);
+    return plain_check(&segment->plain, &segment->header, &segment->entries[block],
+                       segment->payloads[block], segment->elements[block]);
+}
+
+enum ulp_status code_decode(const struct code_segment *segment, struct code_scratch *scratch,
+                            size_t block, const struct code_block *old, uint32_t *ret_positions,
+                            void *ret_values, uint32_t *ret_count) {
     enum ulp_status status = code_block_check(old, code_needs_history(segment));
 
+    (void)scratch;
     if (status)
         return status;
     if (old->elements != segment->elements[block])

@@ -6,6 +6,7 @@
 #include "code/payload.h"
 #include "code/plain.h"
 #include "code/stream.h"
+#include "scan/scan.h"
 
 #include <string.h>
 
@@ -36,6 +37,10 @@ struct code_encoder {
     struct block_entry *entries;
     size_t entry_room;
     struct cell_counts counts;
+    uint32_t *positions; /* of the changes, block by block */
+    size_t position_room;
+    size_t *first_position; /* of each block, and the end */
+    size_t first_room;
     struct payload_encoder tables;
     struct plain_encoder plain;
     struct buffer payload;
@@ -61,6 +66,8 @@ void code_encoder_free(struct code_encoder *encoder) {
         mem_free(encoder->lists[k].values);
     }
     mem_free(encoder->entries);
+    mem_free(encoder->positions);
+    mem_free(encoder->first_position);
     plain_encoder_release(&encoder->plain);
     buffer_release(&encoder->payload);
     buffer_release(&encoder->best);
@@ -262,11 +269,43 @@ static enum ulp_status take_blocks(struct code_encoder *encoder, struct code_kin
     return check_blocks(encoder, history);
 }
 
+/* Places of the changes by comparing. */
+static enum ulp_status collect_positions(struct code_encoder *encoder) {
+    const struct scan_kernels *kernels = scan_kernels(encoder->kind.width);
+    size_t used = 0;
+    enum ulp_status status = mem_resize(&encoder->first_position, encoder->count + 1, sizeof used);
+
+    for (size_t b = 0; b < encoder->count && !status; b++) {
+        const struct code_block *block = &encoder->blocks[b];
+
+        encoder->first_position[b] = used;
+        while (!status && encoder->position_room - used < block->elements)
+            status = mem_grow(&encoder->positions, encoder->position_room,
+                              sizeof *encoder->positions, &encoder->position_room);
+        if (!status)
+            used += kernels->collect(block->old, block->new, block->elements,
+                                     encoder->positions + used);
+    }
+    if (!status)
+        encoder->first_position[encoder->count] = used;
+    return status;
+}
+
+const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
+                                       uint32_t *ret_count) {
+    size_t first = encoder->first_position[block];
+
+    *ret_count = (uint32_t)(encoder->first_position[block + 1] - first);
+    return encoder->positions + first;
+}
+
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
                             enum code_coder coder, const struct code_block *blocks, size_t count,
                             struct buffer *out) {
     enum ulp_status status = take_blocks(encoder, kind, coder == CODE_HISTORY, blocks, count);
 
+    if (!status)
+        status = collect_positions(encoder);
     return status ? status : encode_as(encoder, coder, out);
 }
 
@@ -296,6 +335,8 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
     bool few, many;
 
     buffer_clear(&encoder->best);
+    if (!status)
+        status = collect_positions(encoder);
     if (!status)
         status = encode_as(encoder, best, &encoder->best);
     for (size_t b = 0; b < count && !status; b++)

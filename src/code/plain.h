@@ -43,6 +43,11 @@ enum ulp_status plain_decode(const struct plain_decoder *tables, const struct st
                              const uint8_t *payload, const struct code_block *old,
                              uint32_t *ret_positions, void *ret_values, uint32_t *ret_count);
 
+/* Reads a payload without the old elements. */
+enum ulp_status plain_check(const struct plain_decoder *tables, const struct stream_header *header,
+                            const struct block_entry *entry, const uint8_t *payload,
+                            uint32_t elements);
+
 /* The places below `elements` that are not among the `count` ascending ones given. */
 static inline void places_between(const uint32_t *places, uint32_t count, uint32_t elements,
                                   uint32_t *others) {

@@ -199,3 +199,18 @@ enum ulp_status plain_decode(const struct plain_decoder *tables, const struct st
     mem_free(scratch.events);
     return status;
 }
+
+enum ulp_status plain_check(const struct plain_decoder *tables, const struct stream_header *header,
+                            const struct block_entry *entry, const uint8_t *payload,
+                            uint32_t elements) {
+    struct plain_scratch scratch = {0};
+    struct plain_parts parts = {0};
+    enum ulp_status status = scratch_make(header, entry, &scratch);
+
+    parts.coded = scratch.coded;
+    parts.events = scratch.events;
+    if (!status)
+        status = read_payload(tables, header, entry, payload, elements, &parts);
+    mem_free(scratch.events);
+    return status;
+}

@@ -14,6 +14,9 @@ struct ulp_model {
 };
 
 enum ulp_status model_open(const char *path, struct ulp_model **ret_model);
+
+/* Also opens what stands between two states, for who is going to finish the change. */
+enum ulp_status model_open_interrupted(const char *path, struct ulp_model **ret_model);
 void model_free(struct ulp_model *model);
 
 /* ULP_E_EXISTS when the directory already holds files that model_open() would look at. */
@@ -23,6 +26,11 @@ enum ulp_status model_save(const char *directory, const struct ulp_tensor *tenso
                            const struct ulp_text_pair *metadata, size_t metadata_count,
                            unsigned shards, const struct ulp_progress *progress);
 
+/* Where the journal of a change in place is: beside a file, or in a directory. To be freed with
+ * mem_free(). */
+enum ulp_status model_journal_path(const char *path, char **ret_path);
+
+#define MODEL_JOURNAL_NAME ".ulpsync-journal"
 #define MODEL_FILE_NAME "model.safetensors"
 #define MODEL_INDEX_NAME "model.safetensors.index.json"
 

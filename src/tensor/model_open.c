@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,7 +267,61 @@ static enum ulp_status merge(struct ulp_model *model, const char *what) {
     return ULP_OK;
 }
 
-enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
+/* ---- changes in place that were interrupted ---- */
+
+static size_t directory_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* DIRECTORY/.ulpsync-journal, or DIRECTORY/.FILE.ulpsync-journal for a file on its own. */
+static enum ulp_status journal_path(const char *path, bool of_file, char **ret_path) {
+    const size_t length = directory_length(path);
+    struct buffer text = BUFFER(PATH_MAX + 64);
+    enum ulp_status status = buffer_append(&text, path, length);
+
+    if (!status && of_file)
+        status = buffer_append_text(&text, ".");
+    if (!status && of_file)
+        status = buffer_append_text(&text, path + length);
+    if (!status)
+        status = buffer_append_text(&text, MODEL_JOURNAL_NAME);
+    if (!status)
+        status = mem_copy_text(buffer_text(&text), ret_path);
+    buffer_release(&text);
+    return status;
+}
+
+enum ulp_status model_journal_path(const char *path, char **ret_path) {
+    struct stat info;
+
+    if (stat(path, &info))
+        return fail_errno("open", path);
+    if (S_ISDIR(info.st_mode))
+        return model_path_join(path, MODEL_JOURNAL_NAME, ret_path);
+    return journal_path(path, !ends_with(path, ".index.json"), ret_path);
+}
+
+/* A file may be changed by itself, or with the directory that it is in. */
+static enum ulp_status refuse_interrupted(const char *path, const struct ulp_model *model) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t i = 0; !status && i < 2 * model->shard_count; i++) {
+        char *journal = NULL;
+
+        status = journal_path(model->shards[i / 2].path, i % 2, &journal);
+        if (!status && exists(journal))
+            status = fail(ULP_E_INTERRUPTED,
+                          "%s is being changed, or was when that was interrupted: %s is there. Run "
+                          "`ulpsync recover` on the model",
+                          quote(path).text, quote(journal).text);
+        mem_free(journal);
+    }
+    return status;
+}
+
+enum ulp_status model_open_interrupted(const char *path, struct ulp_model **ret_model) {
     struct ulp_model *model = NULL;
     struct stat info;
     enum ulp_status status;
@@ -290,6 +345,20 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
     }
     log_message(ULP_LOG_INFO, "opened %s: %zu tensors, %llu bytes in %zu files", quote(path).text,
                 model->count, (unsigned long long)model->bytes, model->shard_count);
+    *ret_model = model;
+    return ULP_OK;
+}
+
+enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
+    struct ulp_model *model = NULL;
+    enum ulp_status status = model_open_interrupted(path, &model);
+
+    if (!status)
+        status = refuse_interrupted(path, model);
+    if (status) {
+        model_free(model);
+        return status;
+    }
     *ret_model = model;
     return ULP_OK;
 }

@@ -37,6 +37,18 @@ static const struct pin pins[] = {
     {ULP_E_SHARDS, 41, "ULP_E_SHARDS"},
     {ULP_E_NO_MODEL, 42, "ULP_E_NO_MODEL"},
     {ULP_E_CODE, 50, "ULP_E_CODE"},
+    {ULP_E_NOT_A_PATCH, 51, "ULP_E_NOT_A_PATCH"},
+    {ULP_E_VERSION, 52, "ULP_E_VERSION"},
+    {ULP_E_CHECKSUM, 53, "ULP_E_CHECKSUM"},
+    {ULP_E_TABLE, 54, "ULP_E_TABLE"},
+    {ULP_E_LAYOUT, 55, "ULP_E_LAYOUT"},
+    {ULP_E_WRONG_BASE, 56, "ULP_E_WRONG_BASE"},
+    {ULP_E_WRONG_RESULT, 57, "ULP_E_WRONG_RESULT"},
+    {ULP_E_NEEDS_HISTORY, 58, "ULP_E_NEEDS_HISTORY"},
+    {ULP_E_REGIONS, 59, "ULP_E_REGIONS"},
+    {ULP_E_INTERRUPTED, 60, "ULP_E_INTERRUPTED"},
+    {ULP_E_BUSY, 61, "ULP_E_BUSY"},
+    {ULP_E_JOURNAL, 62, "ULP_E_JOURNAL"},
 };
 
 #define PINS (sizeof pins / sizeof pins[0])

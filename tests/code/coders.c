@@ -239,7 +239,7 @@ static enum ulp_status decode_against(const struct sample *sample, const struct 
     enum ulp_status status;
 
     assert_ok(code_open(sample->kind, sample->elements, 1, bytes->data, bytes->used, &segment));
-    status = code_decode(segment, 0, &block, positions, values, ret_count);
+    status = code_decode(segment, NULL, 0, &block, positions, values, ret_count);
     code_close(segment);
     return status;
 }

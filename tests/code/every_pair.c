@@ -62,7 +62,7 @@ static enum ulp_status check_decode(struct pairs *pairs, const struct buffer *by
         uint32_t count = 0;
 
         status =
-            code_decode(segment, b, &pairs->blocks[b], pairs->positions, pairs->values, &count);
+            code_decode(segment, NULL, b, &pairs->blocks[b], pairs->positions, pairs->values, &count);
         if (!status && !apply(pairs, b, count))
             status =
                 ulp_fail(ULP_E_CODE, "coder %d gives other weights in block %u", (int)coder, b);

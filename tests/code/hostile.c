@@ -50,7 +50,7 @@ static bool decode_block(const struct sample *sample, const struct code_segment 
     enum ulp_status status;
 
     assert_true(most <= sample->blocks[b].elements);
-    status = code_decode(segment, b, &sample->blocks[b], positions, values, &changes);
+    status = code_decode(segment, NULL, b, &sample->blocks[b], positions, values, &changes);
     if (status) {
         assert_true(is_refusal(status));
     } else {
@@ -217,7 +217,7 @@ static enum ulp_status decode_all(const struct sample *sample, const struct code
     uint32_t changes;
 
     for (size_t b = 0; b < sample->count && !status; b++)
-        status = code_decode(segment, b, &sample->blocks[b], positions, values, &changes);
+        status = code_decode(segment, NULL, b, &sample->blocks[b], positions, values, &changes);
     return status;
 }
 

@@ -221,7 +221,7 @@ static inline void sample_check_block(const struct sample *sample,
     uint32_t *positions = sample_memory(most, sizeof *positions), found = 0, changes = 0;
     uint8_t *values = sample_memory(most, width);
 
-    assert_ok(code_decode(segment, b, &block, positions, values, &changes));
+    assert_ok(code_decode(segment, NULL, b, &block, positions, values, &changes));
     if (code_coder_of(segment) == CODE_DENSE)
         assert_int_equal(most, block.elements);
     else

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Patches: the changes from one state to the next, as few bytes, applied all or nothing.
+ *
+ *     struct ulp_weights *weights = NULL;         the trainer's last published state, in memory
+ *     ulp_weights_new(tensors, count, pool, NULL, &weights);
+ *     ulp_diff_file(weights, new_tensors, count, NULL, "step-2.ulp", ULP_COMMIT_NEW, NULL);
+ *
+ *     struct ulp_patch *patch = NULL;             a worker, with the same weights
+ *     ulp_patch_open("step-2.ulp", &patch);
+ *     ulp_apply(weights, patch, NULL, NULL);
+ *
+ * A patch names the root of the state that it starts from and of the one that it leads to. Nothing
+ * is written unless every byte of the patch was verified and the result has the root that is named.
+ */
+#ifndef ULPSYNC_PATCH_H
+#define ULPSYNC_PATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ulpsync/model.h>
+#include <ulpsync/pool.h>
+#include <ulpsync/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- weights ----------------------------------------------------------------------------- */
+
+/*
+ * Weights in memory that know their root and, if told to, how each element moved last. The memory
+ * belongs to the caller and must stay; only ulp_apply_commit() and ulp_apply_undo() write to it. If
+ * somebody else does, the root is no longer true: make a new handle.
+ */
+struct ulp_weights;
+
+/* Digests the tensors, which need different names; their descriptions are copied. */
+ULP_API enum ulp_status ulp_weights_new(const struct ulp_tensor *tensors, size_t count,
+                                        struct ulp_pool *pool, const struct ulp_progress *progress,
+                                        struct ulp_weights **ret_weights);
+ULP_API void ulp_weights_free(struct ulp_weights *weights);
+ULP_API void ulp_weights_root(const struct ulp_weights *weights, struct ulp_root *ret_root);
+
+/*
+ * History: how each element moved from the state before this one. Patches that are coded with it are
+ * smaller, and only who remembers the same can read them. Remembering takes 8 bytes for each element
+ * that moved. `before` are all tensors of the state before, in any order.
+ */
+ULP_API enum ulp_status ulp_weights_remember(struct ulp_weights *weights,
+                                             const struct ulp_tensor *before, size_t count,
+                                             struct ulp_pool *pool,
+                                             const struct ulp_progress *progress);
+ULP_API void ulp_weights_forget(struct ulp_weights *weights);
+
+/* 1 and the root of the state before, or 0 when nothing is remembered. */
+ULP_API int ulp_weights_remembers(const struct ulp_weights *weights, struct ulp_root *ret_before);
+
+/* ---- making patches ---------------------------------------------------------------------- */
+
+/* How the changes of a chunk are coded. */
+enum ulp_coder {
+    ULP_CODER_BEST = 0,    /* whichever is smallest; the others are for tools and tests */
+    ULP_CODER_CONTEXT = 1, /* relative to the old weights */
+    ULP_CODER_PLAIN = 2,   /* places and new values, readable without the old weights */
+    ULP_CODER_DENSE = 3    /* all new values */
+};
+
+/*
+ * A part of a tensor: rows and columns of it as a matrix, whose rows run along the last extent.
+ * Columns count in words of 8, 4, 2 or 1 bytes, whichever the dtype's width allows. A region must start
+ * and end on 8-byte words of its tensor.
+ */
+struct ulp_region {
+    const char *tensor;
+    uint64_t row, rows;
+    uint64_t column, columns;
+};
+
+/* All zero is fine, and so is NULL where these are asked for. */
+struct ulp_diff_options {
+    struct ulp_pool *pool;
+    const struct ulp_progress *progress; /* in chunks */
+    enum ulp_coder coder;
+    int history; /* use what the weights remember, if anything */
+
+    /* A partial patch, of these regions alone: sorted by tensor, row, column; never with history. Several
+     * of them are applied together. */
+    const struct ulp_region *regions;
+    size_t region_count;
+};
+
+struct ulp_diff_report {
+    struct ulp_root parent, child; /* `child` is all zero for a partial patch */
+    uint64_t elements, changed;    /* of the tensors or regions */
+    uint64_t dense_bytes, patch_bytes;
+    int history; /* the patch is coded with it */
+    double encode_seconds; /* of all threads together, with the comparison */
+    double digest_seconds; /* of all threads together: keeping the root */
+    double write_seconds;
+};
+
+/* Where bytes go, in order. A failure stops the call; `write` may leave a message with ulp_fail(). */
+struct ulp_sink {
+    enum ulp_status (*write)(void *user, const void *data, size_t bytes);
+    void *user;
+};
+
+/*
+ * Writes the patch that leads from the weights to `tensors`: the same names, dtypes and shapes, in any
+ * order. The same input gives the same bytes, whatever the machine and the number of threads. Takes
+ * memory for a chunk of 2^24 elements per thread, not for the patch. The weights stay as they are.
+ */
+ULP_API enum ulp_status ulp_diff(const struct ulp_weights *weights,
+                                 const struct ulp_tensor *tensors, size_t count,
+                                 const struct ulp_diff_options *options,
+                                 const struct ulp_sink *sink, struct ulp_diff_report *ret_report);
+
+/* The same into a file, which appears complete or not at all. */
+ULP_API enum ulp_status ulp_diff_file(const struct ulp_weights *weights,
+                                      const struct ulp_tensor *tensors, size_t count,
+                                      const struct ulp_diff_options *options, const char *path,
+                                      enum ulp_commit commit, struct ulp_diff_report *ret_report);
+
+/* ---- reading patches --------------------------------------------------------------------- */
+
+/* An opened patch, its table verified. Any number of threads may use it. */
+struct ulp_patch;
+
+ULP_API enum ulp_status ulp_patch_open(const char *path, struct ulp_patch **ret_patch);
+
+/* `data` must outlive the patch. */
+ULP_API enum ulp_status ulp_patch_open_memory(const void *data, size_t bytes,
+                                              struct ulp_patch **ret_patch);
+
+/* Fetches a range of a patch that is elsewhere; called from several threads at once. Exactly `bytes`
+ * bytes, or a failure. */
+struct ulp_source {
+    enum ulp_status (*read)(void *user, uint64_t offset, void *data, size_t bytes);
+    void *user;
+    uint64_t bytes; /* of the whole patch */
+};
+ULP_API enum ulp_status ulp_patch_open_source(const struct ulp_source *source,
+                                              struct ulp_patch **ret_patch);
+ULP_API void ulp_patch_free(struct ulp_patch *patch);
+
+struct ulp_patch_info {
+    unsigned version;
+    int history; /* it can only be read with the moves from `before` to `parent` */
+    int partial; /* it covers regions only, and has no child */
+    struct ulp_root parent, child, before;
+    uint64_t bytes;
+    uint64_t elements, changed; /* of what it covers */
+    uint64_t dense_bytes;
+    size_t tensors, chunks;
+};
+ULP_API void ulp_patch_info(const struct ulp_patch *patch, struct ulp_patch_info *ret_info);
+
+/* The tensors that it is for, in name order, without data; they live as long as the patch. */
+ULP_API const struct ulp_tensor *ulp_patch_tensors(const struct ulp_patch *patch);
+
+/* Checks every chunk as far as that is possible without the weights. */
+ULP_API enum ulp_status ulp_patch_verify(const struct ulp_patch *patch, struct ulp_pool *pool,
+                                         const struct ulp_progress *progress);
+
+/* Sizes of steps, in ulps: 1, 2, 3-4, 5-8, 9-16, ... doubling; the last bucket holds the rest. */
+#define ULP_STEP_BUCKETS 17
+
+struct ulp_tensor_report {
+    uint64_t elements, changed;
+    uint64_t bits;                    /* in the payloads of its blocks */
+    uint64_t steps[ULP_STEP_BUCKETS]; /* by size */
+    uint64_t chunks[4];               /* its chunks by coder: unchanged, context, plain, dense */
+};
+
+/*
+ * What a patch holds, for each of its tensors. The sizes of steps are known of context-coded chunks;
+ * of others only if `base` (which may be NULL) is the patch's parent.
+ */
+ULP_API enum ulp_status ulp_patch_inspect(const struct ulp_patch *patch,
+                                          const struct ulp_weights *base, struct ulp_pool *pool,
+                                          const struct ulp_progress *progress,
+                                          struct ulp_tensor_report *ret_reports);
+
+/* The root that partial patches lead to together; ULP_E_REGIONS unless their regions tile all tensors. */
+ULP_API enum ulp_status ulp_parts_root(const struct ulp_patch *const *parts, size_t count,
+                                       struct ulp_root *ret_child);
+
+/* ---- applying ---------------------------------------------------------------------------- */
+
+struct ulp_apply_options {
+    struct ulp_pool *pool;
+    const struct ulp_progress *progress; /* of preparing, in chunks */
+
+    /* Changes are held decoded, 4 bytes and the element each. What exceeds this many bytes goes to a
+     * temporary file in `spill_directory` ("" or NULL: TMPDIR, or /tmp); 0 means 1 GiB. */
+    uint64_t staging_bytes;
+    const char *spill_directory;
+
+    int remember; /* afterwards the weights remember how they moved; not for partial patches */
+};
+
+struct ulp_apply_report {
+    struct ulp_root parent, child;
+    uint64_t changed;
+    int already; /* the weights were the child already, so there was nothing to do */
+    double decode_seconds, digest_seconds; /* of all threads together */
+    double write_seconds;
+    uint64_t staged_bytes, spilled_bytes;
+};
+
+/*
+ * A patch that was decoded and verified against weights: it fits, and its result has the root that it
+ * names. Nothing has been written. Keep weights, patch and pool until it is freed.
+ */
+struct ulp_apply;
+
+ULP_API enum ulp_status ulp_apply_prepare(struct ulp_weights *weights,
+                                          const struct ulp_patch *patch,
+                                          const struct ulp_apply_options *options,
+                                          struct ulp_apply **ret_apply);
+
+/*
+ * The same for partial patches, all or none of them. `child` is the root that they must lead to; it may be
+ * NULL when their regions tile all tensors.
+ */
+ULP_API enum ulp_status ulp_apply_prepare_parts(struct ulp_weights *weights,
+                                                const struct ulp_patch *const *parts, size_t count,
+                                                const struct ulp_root *child,
+                                                const struct ulp_apply_options *options,
+                                                struct ulp_apply **ret_apply);
+
+/*
+ * Writes the new values, in one go: the only moment at which the weights are neither old nor new.
+ * `progress` (in blocks) hears of each block that was written, which is then done by one thread; when it
+ * answers non-zero the blocks are put back, the weights are the old ones again, and the call fails
+ * with ULP_E_CANCELLED.
+ */
+ULP_API enum ulp_status ulp_apply_commit(struct ulp_apply *apply,
+                                         const struct ulp_progress *progress,
+                                         struct ulp_apply_report *ret_report);
+
+/* Puts the old values back after a commit. */
+ULP_API enum ulp_status ulp_apply_undo(struct ulp_apply *apply);
+ULP_API void ulp_apply_free(struct ulp_apply *apply);
+
+/* Prepare, commit and free. */
+ULP_API enum ulp_status ulp_apply(struct ulp_weights *weights, const struct ulp_patch *patch,
+                                  const struct ulp_apply_options *options,
+                                  struct ulp_apply_report *ret_report);
+
+/* ---- models on disk ---------------------------------------------------------------------- */
+
+/*
+ * Applies to the files of a model where they are. A journal is written first, so whenever the process
+ * ends, the files hold the old state or can be brought to the new one with ulp_model_recover(), which the
+ * next call of this function does by itself; until then ulp_model_open() refuses them with
+ * ULP_E_INTERRUPTED. Files that are symbolic links are refused, and so is a model that another process
+ * is changing. `history` is NULL or the model before.
+ */
+ULP_API enum ulp_status ulp_model_patch_in_place(const char *path, const struct ulp_patch *patch,
+                                                 const struct ulp_model *history,
+                                                 const struct ulp_apply_options *options,
+                                                 struct ulp_apply_report *ret_report);
+
+/*
+ * The same into a copy: a file, or, for a model that is a directory, a directory with all its plain
+ * files. It appears complete or not at all, and must not exist yet.
+ */
+ULP_API enum ulp_status ulp_model_patch(const char *path, const struct ulp_patch *patch,
+                                        const struct ulp_model *history, const char *out,
+                                        const struct ulp_apply_options *options,
+                                        struct ulp_apply_report *ret_report);
+
+/* Finishes an interrupted ulp_model_patch_in_place(). *ret_recovered is 0 when there was none. */
+ULP_API enum ulp_status ulp_model_recover(const char *path, int *ret_recovered);
+
+/* ---- squashing --------------------------------------------------------------------------- */
+
+/*
+ * One patch that does what several do one after the other, made from their bytes and the weights that
+ * the first starts from. Elements that return to their old value drop out. It is coded without
+ * history.
+ */
+ULP_API enum ulp_status ulp_squash(const struct ulp_weights *weights,
+                                   const struct ulp_patch *const *patches, size_t count,
+                                   const struct ulp_diff_options *options,
+                                   const struct ulp_sink *sink,
+                                   struct ulp_diff_report *ret_report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

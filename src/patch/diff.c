@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patch/diff.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "patch/encode.h"
+#include "patch/layout.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct diff_job {
+    struct encode_job encode;
+    const struct moves *moves; /* NULL without history */
+    struct workers *workers;
+    struct patch_output output;
+    atomic_bool history; /* some chunk is coded with it */
+    atomic_uint_fast64_t encode_ns, digest_ns;
+};
+
+enum ulp_status table_for(const struct ulp_weights *weights, const struct ulp_region *regions,
+                          size_t region_count, struct table *ret_table) {
+    struct table table = {.parent = weights->root, .tensor_count = weights->count};
+    struct ulp_tensor *tensors = NULL;
+    enum ulp_status status =
+        layout_copy(weights->tensors, weights->count, &table.arena, &tensors);
+
+    table.tensors = tensors;
+    if (!status)
+        status = grid_make(tensors, weights->count, regions, region_count, &table.grid);
+    if (status) {
+        table_release(&table);
+        return status;
+    }
+    *ret_table = table;
+    return ULP_OK;
+}
+
+static enum ulp_status diff_chunk(void *user, uint64_t chunk) {
+    struct diff_job *job = user;
+    struct encode_job encode = job->encode;
+    struct encoded_chunk encoded = {0};
+    struct worker *worker = NULL;
+    enum ulp_status status = workers_take(job->workers, &worker);
+
+    if (job->moves)
+        encode.moves = &job->moves->chunks[chunk];
+    if (!status)
+        status = encode_chunk(&encode, (size_t)chunk, worker, job->output.table.sums, &encoded);
+    if (!status)
+        status = output_chunk(&job->output, (size_t)chunk, worker->bytes.data, worker->bytes.used,
+                              encoded.changes);
+    if (status)
+        output_fail(&job->output);
+    if (encoded.history)
+        atomic_store(&job->history, true);
+    atomic_fetch_add(&job->encode_ns, encoded.encode_ns);
+    atomic_fetch_add(&job->digest_ns, encoded.digest_ns);
+    workers_give(job->workers, worker);
+    return status;
+}
+
+struct ulp_diff_report diff_report(const struct patch_output *output) {
+    const struct grid *grid = &output->table.grid;
+    struct ulp_diff_report report = {.parent = output->table.parent,
+                                     .child = output->table.child,
+                                     .elements = grid->words,
+                                     .changed = output->table.changes,
+                                     .patch_bytes = output->bytes,
+                                     .history = output->table.history,
+                                     .write_seconds = (double)output->write_ns / 1e9};
+
+    for (size_t i = 0; i < grid->chunk_count; i++)
+        report.dense_bytes += (uint64_t)grid->chunks[i].words * grid->chunks[i].kind.width;
+    return report;
+}
+
+/* A whole patch starts from the sums that are known. Those of regions are taken from the new state:
+ * they are not among the weights' pieces. */
+static enum ulp_status start_sums(struct diff_job *job, const struct ulp_weights *weights) {
+    const struct grid *grid = &job->output.table.grid;
+
+    if (grid->whole && grid->piece_count)
+        memcpy(job->output.table.sums, weights->sums, grid->piece_count * sizeof *weights->sums);
+    return grid->whole ? ULP_OK
+                       : weights_digest(grid, job->encode.old, NULL, NULL, job->output.table.sums);
+}
+
+static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weights,
+                           const struct ulp_diff_options *options) {
+    const struct grid *grid = &job->output.table.grid;
+    enum ulp_status status = start_sums(job, weights);
+
+    job->encode.grid = grid;
+    job->encode.coder = options->coder;
+    if (grid->whole && options->history && options->coder <= ULP_CODER_CONTEXT)
+        job->moves = weights->moves;
+    if (!status)
+        status = workers_new(&job->workers);
+    if (!status)
+        status =
+            ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
+    if (!status && atomic_load(&job->history)) {
+        job->output.table.history = true;
+        job->output.table.before = job->moves->before;
+    }
+    return status ? status : output_end(&job->output);
+}
+
+enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                     size_t count, const struct ulp_diff_options *options,
+                     const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
+    static const struct ulp_diff_options plain = {0};
+    struct diff_job job = {.encode = {.old = weights->tensors}};
+    struct ulp_tensor *new = NULL;
+    struct arena arena = {0};
+    struct table table = {0};
+    enum ulp_status status = weights_match(weights, tensors, count, &arena, &new);
+
+    options = options ? options : &plain;
+    if (!status && (options->coder < ULP_CODER_BEST || options->coder > ULP_CODER_DENSE))
+        status = fail(ULP_E_USAGE, "there is no coder %d", (int)options->coder);
+    if (!status)
+        status = table_for(weights, options->regions, options->region_count, &table);
+    if (!status) {
+        job.encode.new = new;
+        status = output_begin(sink, &table, &job.output);
+        if (!status)
+            status = run(&job, weights, options);
+        if (!status && ret_report) {
+            *ret_report = diff_report(&job.output);
+            ret_report->encode_seconds = (double)atomic_load(&job.encode_ns) / 1e9;
+            ret_report->digest_seconds = (double)atomic_load(&job.digest_ns) / 1e9;
+        }
+        output_release(&job.output);
+    }
+    workers_free(job.workers);
+    arena_release(&arena);
+    return status;
+}
+
+/* ---- into a file ---- */
+
+struct file_sink {
+    struct file_writer writer;
+    uint64_t bytes;
+};
+
+static enum ulp_status write_to_file(void *user, const void *data, size_t bytes) {
+    struct file_sink *file = user;
+    enum ulp_status status = file_writer_put(&file->writer, file->bytes, data, bytes);
+
+    file->bytes += bytes;
+    return status;
+}
+
+enum ulp_status diff_file(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                          size_t count, const struct ulp_diff_options *options, const char *path,
+                          enum ulp_commit commit, struct ulp_diff_report *ret_report) {
+    struct file_sink file = {0};
+    struct ulp_sink sink = {write_to_file, &file};
+    struct ulp_diff_report report = {0};
+    enum ulp_status status = file_writer_open(path, 0, &file.writer);
+
+    if (!status)
+        status = diff(weights, tensors, count, options, &sink, &report);
+    if (!status)
+        status = file_writer_commit(&file.writer, commit);
+    file_writer_release(&file.writer);
+    if (!status && ret_report)
+        *ret_report = report;
+    return status;
+}

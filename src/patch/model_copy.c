@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A patched copy of a model: made under another name, then put into place. */
+#define _GNU_SOURCE /* renameat2 */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/quote.h"
+#include "patch/model_files.h"
+#include "patch/place.h"
+#include "patch/shard_write.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct copier {
+    struct ulp_model *model;
+    struct ulp_weights *weights;
+    struct ulp_apply *apply;
+    struct tensor_place *places;
+    struct shard_writer writer;
+    struct file_writer file; /* being written: shard number `shard` */
+    size_t shard;
+};
+
+/* Blocks of other shards are not for now. */
+static enum ulp_status put_in_copy(void *user, size_t shard, uint64_t offset, const void *data,
+                                   size_t bytes) {
+    const struct copier *copier = user;
+
+    return shard == copier->shard ? file_writer_put(&copier->file, offset, data, bytes) : ULP_OK;
+}
+
+static enum ulp_status skip_other_shards(void *user, const struct staged_block *staged) {
+    const struct copier *copier = user;
+    const struct grid_region *region = piece_region(staged->block.grid, staged->block.piece);
+
+    if (copier->places[region->tensor].shard != copier->shard)
+        return ULP_OK;
+    return shard_write_block((void *)(uintptr_t)&copier->writer, staged);
+}
+
+static enum ulp_status copy_shard(struct copier *copier, size_t shard, const char *to) {
+    const struct file_map *map = &copier->model->shards[shard].map;
+    enum ulp_status status = file_writer_open(to, map->bytes, &copier->file);
+
+    copier->shard = shard;
+    if (!status)
+        status = file_writer_put(&copier->file, 0, map->data, map->bytes);
+    if (!status)
+        status = apply_each_block(copier->apply, skip_other_shards, copier);
+    if (!status)
+        status = file_writer_commit(&copier->file, ULP_COMMIT_NEW);
+    file_writer_release(&copier->file);
+    return status;
+}
+
+static enum ulp_status copy_plain(const char *from, const char *to) {
+    struct file_map map = {0};
+    enum ulp_status status = file_map_open(from, FILE_FOLLOW_LINKS, &map);
+
+    if (!status)
+        status = file_write(to, map.data, map.bytes, ULP_COMMIT_NEW);
+    file_map_release(&map);
+    return status;
+}
+
+/* ---- a directory ---- */
+
+static size_t shard_named(const struct ulp_model *model, const char *name) {
+    for (size_t i = 0; i < model->shard_count; i++) {
+        const char *slash = strrchr(model->shards[i].path, '/');
+
+        if (!strcmp(slash ? slash + 1 : model->shards[i].path, name))
+            return i;
+    }
+    return model->shard_count;
+}
+
+/* What lies beside the weights belongs to the model: configuration, tokenizer. Hidden files and
+ * directories do not. */
+static enum ulp_status copy_entry(struct copier *copier, const char *from, const char *to,
+                                  const char *name) {
+    char *source = NULL, *target = NULL;
+    size_t shard = shard_named(copier->model, name);
+    struct stat info;
+    enum ulp_status status = model_path_join(from, name, &source);
+
+    if (!status)
+        status = model_path_join(to, name, &target);
+    if (!status && shard < copier->model->shard_count)
+        status = copy_shard(copier, shard, target);
+    else if (!status && name[0] != '.' && !stat(source, &info) && S_ISREG(info.st_mode))
+        status = copy_plain(source, target);
+    mem_free(source);
+    mem_free(target);
+    return status;
+}
+
+static enum ulp_status copy_entries(struct copier *copier, const char *from, const char *to) {
+    DIR *directory = opendir(from);
+    struct dirent *entry;
+    enum ulp_status status = ULP_OK;
+
+    if (!directory)
+        return fail_errno("list", from);
+    while (!status && (entry = readdir(directory)))
+        status = copy_entry(copier, from, to, entry->d_name);
+    closedir(directory);
+    return status;
+}
+
+/* Only what copy_entries() makes is in it: plain files. */
+static void remove_directory(const char *path) {
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    }
+    closedir(directory);
+    rmdir(path);
+}
+
+/* PATH without slashes at its end, and the hidden name beside it. */
+static enum ulp_status name_unfinished(const char *path, char **ret_path, char **ret_unfinished) {
+    struct buffer text = BUFFER(PATH_MAX + 64);
+    const char *slash;
+    char *clean = NULL;
+    size_t length;
+    enum ulp_status status = mem_copy_text(path, &clean);
+
+    if (status)
+        return status;
+    for (length = strlen(clean); length > 1 && clean[length - 1] == '/'; length--)
+        clean[length - 1] = 0;
+    slash = strrchr(clean, '/');
+    length = slash ? (size_t)(slash - clean) + 1 : 0;
+    status = buffer_append(&text, clean, length);
+    if (!status)
+        status = buffer_append_format(&text, ".%s.ulpsync-unfinished", clean + length);
+    if (!status)
+        status = mem_copy_text(buffer_text(&text), ret_unfinished);
+    buffer_release(&text);
+    if (status)
+        mem_free(clean);
+    else
+        *ret_path = clean;
+    return status;
+}
+
+static enum ulp_status copy_directory(struct copier *copier, const char *from, const char *out) {
+    char *path = NULL, *unfinished = NULL;
+    enum ulp_status status = name_unfinished(out, &path, &unfinished);
+
+    if (!status) {
+        remove_directory(unfinished); /* of a copy that was interrupted */
+        status = file_make_directory(unfinished);
+    }
+    if (!status) {
+        status = copy_entries(copier, from, unfinished);
+        if (!status && renameat2(AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE))
+            status = fail_errno("put into place", path);
+        if (!status)
+            status = file_sync_parent(path);
+        if (status)
+            remove_directory(unfinished);
+    }
+    mem_free(path);
+    mem_free(unfinished);
+    return status;
+}
+
+/* ---- either ---- */
+
+static enum ulp_status prepare(struct copier *copier, const char *path,
+                               const struct ulp_patch *patch, const struct ulp_model *history,
+                               const struct ulp_apply_options *options) {
+    enum ulp_status status = model_open(path, &copier->model);
+
+    if (!status)
+        status = model_prepare(copier->model, patch, history, options, &copier->weights,
+                               &copier->apply);
+    if (!status)
+        status = tensor_places(copier->model, &copier->places);
+    if (!status)
+        status = mem_zeroed(PLACE_BYTES, 1, &copier->writer.block);
+    copier->writer.model = copier->model;
+    copier->writer.places = copier->places;
+    copier->writer.put = put_in_copy;
+    copier->writer.user = copier;
+    return status;
+}
+
+/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its own. To be
+ * freed with mem_free(). */
+static enum ulp_status directory_of(const char *path, char **ret_directory) {
+    static const char index_end[] = ".index.json";
+    const size_t length = strlen(path), end = sizeof index_end - 1;
+    struct stat info;
+    char *directory = NULL, *slash;
+    enum ulp_status status;
+
+    if (stat(path, &info))
+        return fail_errno("open", path);
+    if (!S_ISDIR(info.st_mode) && (length < end || strcmp(path + length - end, index_end) != 0))
+        return ULP_OK;
+    status = mem_copy_text(path, &directory);
+    if (status || S_ISDIR(info.st_mode)) {
+        *ret_directory = directory;
+        return status;
+    }
+    slash = strrchr(directory, '/');
+    if (slash)
+        slash[slash == directory] = 0;
+    else
+        strcpy(directory, "."); /* an index has a longer name */
+    *ret_directory = directory;
+    return ULP_OK;
+}
+
+static enum ulp_status refuse_existing(const char *out) {
+    struct stat info;
+
+    if (!lstat(out, &info))
+        return fail(ULP_E_EXISTS, "%s exists already", quote(out).text);
+    return errno == ENOENT ? ULP_OK : fail_errno("look at", out);
+}
+
+enum ulp_status model_patch(const char *path, const struct ulp_patch *patch,
+                            const struct ulp_model *history, const char *out,
+                            const struct ulp_apply_options *options,
+                            struct ulp_apply_report *ret_report) {
+    struct copier copier = {0};
+    char *directory = NULL;
+    uint64_t started;
+    enum ulp_status status = refuse_existing(out);
+
+    if (!status)
+        status = directory_of(path, &directory);
+    if (!status)
+        status = prepare(&copier, path, patch, history, options);
+    started = clock_monotonic_ns();
+    if (!status)
+        status = directory ? copy_directory(&copier, directory, out) : copy_shard(&copier, 0, out);
+    if (!status && ret_report) {
+        *ret_report = copier.apply->report;
+        ret_report->write_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
+    }
+    apply_free(copier.apply);
+    weights_free(copier.weights);
+    mem_free(copier.places);
+    mem_free(copier.writer.block);
+    model_free(copier.model);
+    mem_free(directory);
+    return status;
+}

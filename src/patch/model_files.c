@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE /* flock, O_NOFOLLOW */
+#include "patch/model_files.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/quote.h"
+#include "patch/fit.h"
+#include "patch/journal.h"
+#include "patch/place.h"
+#include "patch/shard_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A model whose files may be written. Zeroed means none. */
+struct open_model {
+    struct ulp_model *model;
+    char *journal;
+    int *files; /* of the shards: descriptors + 1 */
+    struct tensor_place *places;
+    struct shard_writer writer;
+};
+
+static void close_model(struct open_model *open) {
+    for (size_t i = 0; open->files && i < open->model->shard_count; i++) {
+        if (open->files[i])
+            close(open->files[i] - 1); /* and with it goes the lock */
+    }
+    mem_free(open->files);
+    mem_free(open->journal);
+    mem_free(open->places);
+    mem_free(open->writer.block);
+    model_free(open->model);
+    *open = (struct open_model){0};
+}
+
+/* A link may lead into a cache that others use; a file that is locked is being changed. */
+static enum ulp_status open_shard(const char *path, int *ret_file) {
+    int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (file < 0 && errno == ELOOP)
+        return fail(ULP_E_FILE_KIND,
+                    "%s is a symbolic link, so others may use that file; write a copy instead (-o)",
+                    quote(path).text);
+    if (file < 0)
+        return fail_errno("open for writing", path);
+    *ret_file = file + 1;
+    if (flock(file, LOCK_EX | LOCK_NB))
+        return errno == EWOULDBLOCK
+                   ? fail(ULP_E_BUSY, "%s is being changed by another process", quote(path).text)
+                   : fail_errno("lock", path);
+    return ULP_OK;
+}
+
+static enum ulp_status put_in_place(void *user, size_t shard, uint64_t offset, const void *data,
+                                    size_t bytes) {
+    const struct open_model *open = user;
+    const uint8_t *from = data;
+
+    while (bytes) {
+        ssize_t put = pwrite(open->files[shard] - 1, from, bytes, (off_t)offset);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_errno("write", open->model->shards[shard].path);
+        from += put;
+        offset += (uint64_t)put;
+        bytes -= (size_t)put;
+    }
+    return ULP_OK;
+}
+
+static enum ulp_status open_for_writing(const char *path, struct open_model *open) {
+    enum ulp_status status = model_open_interrupted(path, &open->model);
+
+    if (!status)
+        status = mem_zeroed(open->model->shard_count, sizeof *open->files, &open->files);
+    for (size_t i = 0; !status && i < open->model->shard_count; i++)
+        status = open_shard(open->model->shards[i].path, &open->files[i]);
+    if (!status)
+        status = model_journal_path(path, &open->journal);
+    if (!status)
+        status = tensor_places(open->model, &open->places);
+    if (!status)
+        status = mem_zeroed(PLACE_BYTES, 1, &open->writer.block);
+    open->writer.model = open->model;
+    open->writer.places = open->places;
+    open->writer.put = put_in_place;
+    open->writer.user = open;
+    return status;
+}
+
+/* ---- the journal's life ---- */
+
+static enum ulp_status sync_files(const struct open_model *open) {
+    for (size_t i = 0; i < open->model->shard_count; i++) {
+        if (fsync(open->files[i] - 1))
+            return fail_errno("sync", open->model->shards[i].path);
+    }
+    return ULP_OK;
+}
+
+/* Everything is in place; only then may the journal go. */
+static enum ulp_status finish(const struct open_model *open) {
+    enum ulp_status status = sync_files(open);
+
+    return status ? status : file_remove(open->journal);
+}
+
+static enum ulp_status replace_in_sums(void *user, const struct staged_block *staged) {
+    struct ulp_weights *weights = user;
+    const struct block_walk *block = &staged->block;
+
+    place_replace(block, weights->tensors[piece_region(block->grid, block->piece)->tensor].data,
+                  staged->positions, staged->count, staged->values, &weights->sums[block->piece]);
+    return ULP_OK;
+}
+
+/* Whether the journal, written over what is there now, gives the state that it was made for: asked before
+ * anything is written, so a journal that strayed here does no harm. */
+static enum ulp_status check_journal(const struct journal *journal, struct ulp_weights *weights) {
+    struct ulp_root root;
+    enum ulp_status status =
+        journal_each_block(journal, &weights->grid, replace_in_sums, weights);
+
+    if (!status)
+        status = table_root(&weights->grid, weights->sums, &root);
+    if (!status && !same_root(&root, &journal->child))
+        status = fail(ULP_E_JOURNAL,
+                      "the journal leads to state %s..., but with these files it would give %s...",
+                      short_root(&journal->child).hex, short_root(&root).hex);
+    return status;
+}
+
+static enum ulp_status recover(struct open_model *open, bool *ret_recovered) {
+    struct journal journal = {0};
+    struct ulp_weights *weights = NULL;
+    enum ulp_status status;
+
+    *ret_recovered = false;
+    if (access(open->journal, F_OK))
+        return errno == ENOENT ? ULP_OK : fail_errno("look for", open->journal);
+    log_message(ULP_LOG_WARN, "finishing an interrupted change: %s", quote(open->journal).text);
+    status = journal_open(open->journal, &journal);
+    if (!status)
+        status = weights_new(open->model->tensors, open->model->count, NULL, NULL, &weights);
+    if (!status)
+        status = check_journal(&journal, weights);
+    if (!status)
+        status = journal_each_block(&journal, &weights->grid, shard_write_block, &open->writer);
+    if (!status)
+        status = finish(open);
+    *ret_recovered = !status;
+    weights_free(weights);
+    journal_release(&journal);
+    return status;
+}
+
+enum ulp_status model_recover(const char *path, int *ret_recovered) {
+    struct open_model open = {0};
+    bool recovered = false;
+    enum ulp_status status = open_for_writing(path, &open);
+
+    if (!status)
+        status = recover(&open, &recovered);
+    close_model(&open);
+    if (!status)
+        *ret_recovered = recovered;
+    return status;
+}
+
+/* ---- applying ---- */
+
+enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_patch *patch,
+                              const struct ulp_model *history,
+                              const struct ulp_apply_options *options,
+                              struct ulp_weights **ret_weights, struct ulp_apply **ret_apply) {
+    struct ulp_pool *pool = options ? options->pool : NULL;
+    enum ulp_status status = weights_new(model->tensors, model->count, pool, NULL, ret_weights);
+
+    if (!status && history)
+        status = weights_remember(*ret_weights, history->tensors, history->count, pool, NULL);
+    return status ? status : apply_prepare(*ret_weights, &patch, 1, NULL, options, ret_apply);
+}
+
+static enum ulp_status write_in_place(struct open_model *open, const struct ulp_apply *apply) {
+    enum ulp_status status = journal_write(open->journal, apply);
+
+    if (!status)
+        status = apply_each_block(apply, shard_write_block, &open->writer);
+    return status ? status : finish(open);
+}
+
+enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *patch,
+                                     const struct ulp_model *history,
+                                     const struct ulp_apply_options *options,
+                                     struct ulp_apply_report *ret_report) {
+    struct open_model open = {0};
+    struct ulp_weights *weights = NULL;
+    struct ulp_apply *apply = NULL;
+    bool recovered;
+    enum ulp_status status = open_for_writing(path, &open);
+
+    if (!status)
+        status = recover(&open, &recovered);
+    if (!status)
+        status = model_prepare(open.model, patch, history, options, &weights, &apply);
+    if (!status && !apply->already)
+        status = write_in_place(&open, apply);
+    if (!status && ret_report)
+        *ret_report = apply->report;
+    apply_free(apply);
+    weights_free(weights);
+    close_model(&open);
+    return status;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "patch/staging.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct stretch {
+    struct stretch *next;
+    void *data;
+    size_t mapped; /* bytes; 0 for memory of the heap */
+};
+
+struct staging {
+    uint64_t budget;
+    char *directory;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct stretch *stretches;
+    uint64_t held, spilled;
+    int file; /* descriptor + 1 */
+};
+
+static const char *spill_directory(const char *asked) {
+    const char *tmp = getenv("TMPDIR");
+
+    if (asked && *asked)
+        return asked;
+    return tmp && *tmp ? tmp : "/tmp";
+}
+
+enum ulp_status staging_new(uint64_t budget, const char *directory, struct staging **ret_staging) {
+    struct staging *staging = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *staging, &staging);
+
+    if (status)
+        return status;
+    staging->budget = budget;
+    pthread_mutex_init(&staging->lock, NULL);
+    status = mem_copy_text(spill_directory(directory), &staging->directory);
+    if (status) {
+        staging_free(staging);
+        return status;
+    }
+    *ret_staging = staging;
+    return ULP_OK;
+}
+
+void staging_free(struct staging *staging) {
+    if (!staging)
+        return;
+    while (staging->stretches) {
+        struct stretch *stretch = staging->stretches;
+
+        staging->stretches = stretch->next;
+        if (stretch->mapped)
+            munmap(stretch->data, stretch->mapped);
+        else
+            mem_free(stretch->data);
+        mem_free(stretch);
+    }
+    if (staging->file)
+        close(staging->file - 1);
+    pthread_mutex_destroy(&staging->lock);
+    mem_free(staging->directory);
+    mem_free(staging);
+}
+
+/* A file without a name, or one whose name is gone at once: it vanishes with the process. */
+static int open_nameless(const char *directory) {
+    int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char path[4096];
+
+    if (file >= 0 || errno == ENOENT || errno == EACCES)
+        return file;
+    if (snprintf(path, sizeof path, "%s/.ulpsync-spill-XXXXXX", directory) >= (int)sizeof path)
+        return -1;
+    file = mkostemp(path, O_CLOEXEC);
+    if (file >= 0)
+        unlink(path);
+    return file;
+}
+
+/* Blocks are given to the file right away: a disk that is full says so here, and not as a signal when
+ * the memory is touched. */
+static enum ulp_status spill(struct staging *staging, struct stretch *stretch, size_t bytes) {
+    const size_t page = 65536;
+    size_t rounded = (bytes + page - 1) / page * page;
+    int file = staging->file - 1, error;
+    void *place;
+
+    if (file < 0) {
+        file = open_nameless(staging->directory);
+        if (file < 0)
+            return fail_errno("create a temporary file in", staging->directory);
+        staging->file = file + 1;
+        log_message(ULP_LOG_INFO, "staging spills to %s", quote(staging->directory).text);
+    }
+    error = posix_fallocate(file, (off_t)staging->spilled, (off_t)rounded);
+    if (error) {
+        errno = error;
+        return fail_errno("make room for staged changes in", staging->directory);
+    }
+    place = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)staging->spilled);
+    if (place == MAP_FAILED)
+        return fail_errno("map staged changes in", staging->directory);
+    stretch->data = place;
+    stretch->mapped = rounded;
+    staging->spilled += rounded;
+    return ULP_OK;
+}
+
+static enum ulp_status hold(struct staging *staging, struct stretch *stretch, size_t bytes) {
+    enum ulp_status status = mem_resize(&stretch->data, bytes ? bytes : 1, 1);
+
+    if (!status)
+        staging->held += bytes;
+    return status;
+}
+
+enum ulp_status staging_take(struct staging *staging, size_t bytes, void *ret_pointer) {
+    struct stretch *stretch = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *stretch, &stretch);
+
+    if (status)
+        return status;
+    pthread_mutex_lock(&staging->lock);
+    if (bytes <= staging->budget && staging->held <= staging->budget - bytes)
+        status = hold(staging, stretch, bytes);
+    else
+        status = spill(staging, stretch, bytes);
+    if (!status) {
+        stretch->next = staging->stretches;
+        staging->stretches = stretch;
+        memcpy(ret_pointer, &stretch->data, sizeof stretch->data);
+    }
+    pthread_mutex_unlock(&staging->lock);
+    if (status)
+        mem_free(stretch);
+    return status;
+}
+
+uint64_t staging_held(const struct staging *staging) {
+    return staging->held;
+}
+
+uint64_t staging_spilled(const struct staging *staging) {
+    return staging->spilled;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patch/weights.h"
+
+#include "base/memory.h"
+#include "patch/layout.h"
+#include "patch/place.h"
+#include "patch/table.h"
+#include "patch/workers.h"
+#include "scan/scan.h"
+#include "tensor/tensor.h"
+
+/* ---- sums ---- */
+
+struct digest_job {
+    const struct grid *grid;
+    const struct ulp_tensor *tensors;
+    struct ulp_sum *sums;
+};
+
+static enum ulp_status digest_chunk(void *user, uint64_t chunk) {
+    const struct digest_job *job = user;
+    struct block_walk block = block_walk_start(job->grid, (size_t)chunk);
+
+    while (block_walk_next(&block)) {
+        const struct ulp_tensor *tensor =
+            &job->tensors[piece_region(job->grid, block.piece)->tensor];
+
+        place_digest(&block, tensor->data, &job->sums[block.piece]);
+    }
+    return ULP_OK;
+}
+
+enum ulp_status weights_digest(const struct grid *grid, const struct ulp_tensor *tensors,
+                               struct ulp_pool *pool, const struct ulp_progress *progress,
+                               struct ulp_sum *ret_sums) {
+    struct digest_job job = {grid, tensors, ret_sums};
+
+    return ulp_pool_run(pool, grid->chunk_count, digest_chunk, &job, progress);
+}
+
+enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
+                            const struct ulp_progress *progress, struct ulp_weights **ret_weights) {
+    struct ulp_weights *weights = NULL;
+    enum ulp_status status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
+
+    if (!status)
+        status = mem_zeroed(1, sizeof *weights, &weights);
+    if (!status)
+        status = layout_copy(tensors, count, &weights->arena, &weights->tensors);
+    if (!status) {
+        weights->count = count;
+        status = grid_make(weights->tensors, count, NULL, 0, &weights->grid);
+    }
+    if (!status)
+        status = mem_zeroed(weights->grid.piece_count, sizeof *weights->sums, &weights->sums);
+    if (!status)
+        status = weights_digest(&weights->grid, weights->tensors, pool, progress, weights->sums);
+    if (!status)
+        status = table_root(&weights->grid, weights->sums, &weights->root);
+    if (status) {
+        weights_free(weights);
+        return status;
+    }
+    *ret_weights = weights;
+    return ULP_OK;
+}
+
+void weights_free(struct ulp_weights *weights) {
+    if (!weights)
+        return;
+    moves_free(weights->moves);
+    mem_free(weights->sums);
+    grid_release(&weights->grid);
+    arena_release(&weights->arena);
+    mem_free(weights);
+}
+
+enum ulp_status weights_match(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                              size_t count, struct arena *arena, struct ulp_tensor **ret_tensors) {
+    struct ulp_tensor *sorted = NULL;
+    enum ulp_status status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
+
+    if (!status)
+        status = layout_copy(tensors, count, arena, &sorted);
+    if (!status)
+        status = layout_compare(sorted, count, weights->tensors, weights->count,
+                                "the other state", "the weights");
+    if (!status)
+        *ret_tensors = sorted;
+    return status;
+}
+
+/* ---- history from the state before ---- */
+
+struct remember_job {
+    const struct ulp_weights *weights;
+    const struct ulp_tensor *before;
+    struct moves *moves;
+    struct ulp_sum *sums; /* of the state before */
+    struct workers *workers;
+};
+
+static enum ulp_status remember_block(const struct remember_job *job, struct worker *worker,
+                                      const struct block_walk *block, size_t chunk) {
+    const size_t tensor = piece_region(block->grid, block->piece)->tensor;
+    const unsigned width = block->chunk->kind.width;
+    const struct scan_kernels *scan = scan_kernels(width);
+    const void *old = place_read(block, job->before[tensor].data, worker->old);
+    const void *new = place_read(block, job->weights->tensors[tensor].data, worker->new);
+    uint32_t count;
+
+    place_digest(block, job->before[tensor].data, &job->sums[block->piece]);
+    count = (uint32_t)scan->collect(old, new, block->words, worker->positions);
+    scan->gather(old, worker->positions, count, worker->values);
+    scan->gather(new, worker->positions, count, worker->new);
+    return chunk_moves_add(&job->moves->chunks[chunk], block->index, width, worker->positions,
+                           count, worker->values, worker->new);
+}
+
+static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
+    const struct remember_job *job = user;
+    const struct grid *grid = &job->weights->grid;
+    struct block_walk block = block_walk_start(grid, (size_t)chunk);
+    struct worker *worker = NULL;
+    enum ulp_status status = workers_take(job->workers, &worker);
+
+    if (!status)
+        status =
+            chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);
+    while (!status && block_walk_next(&block))
+        status = remember_block(job, worker, &block, (size_t)chunk);
+    workers_give(job->workers, worker);
+    return status;
+}
+
+enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_tensor *before,
+                                 size_t count, struct ulp_pool *pool,
+                                 const struct ulp_progress *progress) {
+    struct remember_job job = {.weights = weights};
+    struct ulp_tensor *sorted = NULL;
+    struct arena arena = {0};
+    enum ulp_status status = weights_match(weights, before, count, &arena, &sorted);
+
+    job.before = sorted;
+    if (!status)
+        status = workers_new(&job.workers);
+    if (!status)
+        status = moves_new(weights->grid.chunk_count, &job.moves);
+    if (!status)
+        status = mem_zeroed(weights->grid.piece_count, sizeof *job.sums, &job.sums);
+    if (!status)
+        status = ulp_pool_run(pool, weights->grid.chunk_count, remember_chunk, &job, progress);
+    if (!status)
+        status = table_root(&weights->grid, job.sums, &job.moves->before);
+    if (!status) {
+        moves_free(weights->moves);
+        weights->moves = job.moves;
+        job.moves = NULL;
+    }
+    moves_free(job.moves);
+    workers_free(job.workers);
+    mem_free(job.sums);
+    arena_release(&arena);
+    return status;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A state in memory with the sums of its pieces; see struct ulp_weights in <ulpsync/patch.h>. */
+#ifndef PATCH_WEIGHTS_H
+#define PATCH_WEIGHTS_H
+
+#include "base/arena.h"
+#include "patch/grid.h"
+#include "patch/moves.h"
+
+struct ulp_weights {
+    struct arena arena;
+    struct ulp_tensor *tensors; /* in name order */
+    size_t count;
+    struct grid grid;
+    struct ulp_sum *sums; /* of the grid's pieces */
+    struct ulp_root root;
+    struct moves *moves; /* NULL when nothing is remembered */
+};
+
+enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
+                            const struct ulp_progress *progress, struct ulp_weights **ret_weights);
+void weights_free(struct ulp_weights *weights);
+
+enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_tensor *before,
+                                 size_t count, struct ulp_pool *pool,
+                                 const struct ulp_progress *progress);
+
+/* Descriptions of `tensors` in the weights' order, in `arena`; ULP_E_LAYOUT if they are others. */
+enum ulp_status weights_match(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                              size_t count, struct arena *arena, struct ulp_tensor **ret_tensors);
+
+/* Sums of all pieces of a grid, from scratch; `tensors` are the grid's, with data. */
+enum ulp_status weights_digest(const struct grid *grid, const struct ulp_tensor *tensors,
+                               struct ulp_pool *pool, const struct ulp_progress *progress,
+                               struct ulp_sum *ret_sums);
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patch/workers.h"
+
+#include "base/memory.h"
+#include "patch/place.h"
+
+#include <pthread.h>
+
+struct workers {
+    pthread_mutex_t lock;
+    struct worker *idle;
+};
+
+enum ulp_status workers_new(struct workers **ret_workers) {
+    struct workers *workers = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *workers, &workers);
+
+    if (status)
+        return status;
+    pthread_mutex_init(&workers->lock, NULL);
+    *ret_workers = workers;
+    return ULP_OK;
+}
+
+static void worker_free(struct worker *worker) {
+    code_encoder_free(worker->encoder);
+    code_scratch_free(worker->scratch);
+    mem_free(worker->old);
+    mem_free(worker->new);
+    mem_free(worker->positions);
+    mem_free(worker->values);
+    mem_free(worker->blocks);
+    mem_free(worker->sizes);
+    buffer_release(&worker->bytes);
+    buffer_release(&worker->old_copy);
+    buffer_release(&worker->new_copy);
+    mem_free(worker);
+}
+
+void workers_free(struct workers *workers) {
+    if (!workers)
+        return;
+    while (workers->idle) {
+        struct worker *worker = workers->idle;
+
+        workers->idle = worker->next;
+        worker_free(worker);
+    }
+    pthread_mutex_destroy(&workers->lock);
+    mem_free(workers);
+}
+
+static enum ulp_status worker_new(struct worker **ret_worker) {
+    struct worker *worker = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *worker, &worker);
+
+    if (status)
+        return status;
+    worker->bytes = worker->old_copy = worker->new_copy = BUFFER(CHUNK_BYTES_MAX);
+    status = code_encoder_new(&worker->encoder);
+    if (!status)
+        status = code_scratch_new(&worker->scratch);
+    if (!status)
+        status = mem_zeroed(PLACE_BYTES, 1, &worker->old);
+    if (!status)
+        status = mem_zeroed(PLACE_BYTES, 1, &worker->new);
+    if (!status)
+        status = mem_zeroed(PLACE_BYTES, 1, &worker->values);
+    if (!status)
+        status = mem_zeroed(CODE_BLOCK_MAX, sizeof *worker->positions, &worker->positions);
+    if (status) {
+        worker_free(worker);
+        return status;
+    }
+    *ret_worker = worker;
+    return ULP_OK;
+}
+
+enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker) {
+    struct worker *worker;
+
+    pthread_mutex_lock(&workers->lock);
+    worker = workers->idle;
+    if (worker)
+        workers->idle = worker->next;
+    pthread_mutex_unlock(&workers->lock);
+    if (!worker)
+        return worker_new(ret_worker);
+    *ret_worker = worker;
+    return ULP_OK;
+}
+
+void workers_give(struct workers *workers, struct worker *worker) {
+    if (!worker)
+        return;
+    pthread_mutex_lock(&workers->lock);
+    worker->next = workers->idle;
+    workers->idle = worker;
+    pthread_mutex_unlock(&workers->lock);
+}
+
+enum ulp_status worker_blocks(struct worker *worker, size_t count) {
+    enum ulp_status status = ULP_OK;
+
+    if (count <= worker->block_room)
+        return ULP_OK;
+    status = mem_resize(&worker->blocks, count, sizeof *worker->blocks);
+    if (!status)
+        status = mem_resize(&worker->sizes, count, sizeof *worker->sizes);
+    if (!status)
+        worker->block_room = count;
+    return status;
+}

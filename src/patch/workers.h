@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Working memory of threads that take turns. A task takes a worker and gives it back; there are never
+ * more of them than tasks that run at once, so memory is a constant for each thread.
+ */
+#ifndef PATCH_WORKERS_H
+#define PATCH_WORKERS_H
+
+#include "base/buffer.h"
+#include "code/code.h"
+
+struct worker {
+    struct worker *next;
+    struct code_encoder *encoder;
+    struct code_scratch *scratch; /* of the decoder */
+    uint8_t *old, *new; /* a block each: PLACE_BYTES */
+    uint32_t *positions;
+    uint8_t *values; /* as many as a block has elements, of the widest kind */
+    struct code_block *blocks;
+    uint32_t *sizes; /* elements of the blocks of a chunk */
+    size_t block_room;
+    struct buffer bytes;              /* of a chunk */
+    struct buffer old_copy, new_copy; /* elements of a chunk that are scattered in memory */
+};
+
+struct workers;
+
+enum ulp_status workers_new(struct workers **ret_workers);
+void workers_free(struct workers *workers);
+
+enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker);
+void workers_give(struct workers *workers, struct worker *worker); /* NULL is fine */
+
+/* Room for this many in `blocks` and `sizes`. */
+enum ulp_status worker_blocks(struct worker *worker, size_t count);
+
+/* The most bytes that a chunk may have in a patch. */
+#define CHUNK_BYTES_MAX (UINT64_C(1) << 32)
+
+#endif

@@ -139,6 +139,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_apply = {
     .name = "apply",
+    .group = CLI_PATCHES,
     .summary = "bring a model to the state that a patch leads to",
     .operands = "PATCH MODEL (-o OUT | --in-place) [--history BEFORE]",
     .operands_min = 2,

@@ -125,6 +125,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_diff = {
     .name = "diff",
+    .group = CLI_PATCHES,
     .summary = "make the patch that leads from one model to the next",
     .operands = "OLD NEW -o PATCH [--history BEFORE] [--replace] [...]",
     .operands_min = 2,

@@ -106,6 +106,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_digest = {
     .name = "digest",
+    .group = CLI_MODELS,
     .summary = "one value for all names, dtypes, shapes and bits of a model",
     .operands = "MODEL [--tensors] [--threads N] [--json]",
     .operands_min = 1,

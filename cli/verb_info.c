@@ -145,6 +145,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_info = {
     .name = "info",
+    .group = CLI_MODELS,
     .summary = "what is in a model: tensors, dtypes, bytes",
     .operands = "MODEL [--tensors] [--json]",
     .operands_min = 1,

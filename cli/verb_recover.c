@@ -32,6 +32,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_recover = {
     .name = "recover",
+    .group = CLI_PATCHES,
     .summary = "finish a change in place that was interrupted",
     .operands = "MODEL [--json]",
     .operands_min = 1,

@@ -55,6 +55,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_reshard = {
     .name = "reshard",
+    .group = CLI_MODELS,
     .summary = "write a model again, canonically, in any number of files",
     .operands = "MODEL -o DIR [--shards N] [--json]",
     .operands_min = 1,

@@ -128,6 +128,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_verify = {
     .name = "verify",
+    .group = CLI_PATCHES,
     .summary = "check every byte of a patch, with or without its model",
     .operands = "PATCH [--base MODEL] [--history BEFORE] [...]",
     .operands_min = 1,

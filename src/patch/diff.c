@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patch/diff.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "patch/encode.h"
+#include "patch/file_sink.h"
 #include "patch/layout.h"
 
 #include <stdatomic.h>
@@ -22,8 +22,7 @@ enum ulp_status table_for(const struct ulp_weights *weights, const struct ulp_re
                           size_t region_count, struct table *ret_table) {
     struct table table = {.parent = weights->root, .tensor_count = weights->count};
     struct ulp_tensor *tensors = NULL;
-    enum ulp_status status =
-        layout_copy(weights->tensors, weights->count, &table.arena, &tensors);
+    enum ulp_status status = layout_copy(weights->tensors, weights->count, &table.arena, &tensors);
 
     table.tensors = tensors;
     if (!status)
@@ -98,8 +97,7 @@ static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weigh
     if (!status)
         status = workers_new(&job->workers);
     if (!status)
-        status =
-            ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
+        status = ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
     if (!status && atomic_load(&job->history)) {
         job->output.table.history = true;
         job->output.table.before = job->moves->before;
@@ -141,29 +139,15 @@ enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor 
 
 /* ---- into a file ---- */
 
-struct file_sink {
-    struct file_writer writer;
-    uint64_t bytes;
-};
-
-static enum ulp_status write_to_file(void *user, const void *data, size_t bytes) {
-    struct file_sink *file = user;
-    enum ulp_status status = file_writer_put(&file->writer, file->bytes, data, bytes);
-
-    file->bytes += bytes;
-    return status;
-}
-
 enum ulp_status diff_file(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                           size_t count, const struct ulp_diff_options *options, const char *path,
                           enum ulp_commit commit, struct ulp_diff_report *ret_report) {
     struct file_sink file = {0};
-    struct ulp_sink sink = {write_to_file, &file};
     struct ulp_diff_report report = {0};
-    enum ulp_status status = file_writer_open(path, 0, &file.writer);
+    enum ulp_status status = file_sink_open(path, &file);
 
     if (!status)
-        status = diff(weights, tensors, count, options, &sink, &report);
+        status = diff(weights, tensors, count, options, &file.sink, &report);
     if (!status)
         status = file_writer_commit(&file.writer, commit);
     file_writer_release(&file.writer);

@@ -46,8 +46,8 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
-extern const struct cli_verb verb_apply, verb_diff, verb_digest, verb_info, verb_inspect,
-    verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
+extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
+    verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
 
 /* All verbs, in the order in which they are listed, groups together; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];

@@ -35,8 +35,9 @@ static void print_json(const struct check *check, double seconds) {
 }
 
 static void print_text(const struct check *check, double seconds) {
-    printf("patch     sound: %s in %zu chunks, every checksum holds\n",
-           readable_bytes(check->info.bytes).text, check->info.chunks);
+    printf("patch     sound: %s in %zu chunk%s, every checksum holds\n",
+           readable_bytes(check->info.bytes).text, check->info.chunks,
+           check->info.chunks == 1 ? "" : "s");
     if (!check->base)
         puts("result    not checked; that takes the model: --base MODEL");
     else if (check->already)

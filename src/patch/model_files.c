@@ -140,14 +140,17 @@ static enum ulp_status check_journal(const struct journal *journal, struct ulp_w
     return status;
 }
 
-static enum ulp_status recover(struct open_model *open, bool *ret_recovered) {
+/* A file may have been changed by itself and now be opened with its directory, or the other way round: then
+ * the journal is not under our name, and the model is not whole. */
+static enum ulp_status recover(const char *path, struct open_model *open, bool *ret_recovered) {
     struct journal journal = {0};
     struct ulp_weights *weights = NULL;
     enum ulp_status status;
 
     *ret_recovered = false;
     if (access(open->journal, F_OK))
-        return errno == ENOENT ? ULP_OK : fail_errno("look for", open->journal);
+        return errno == ENOENT ? model_refuse_interrupted(path, open->model)
+                               : fail_errno("look for", open->journal);
     log_message(ULP_LOG_WARN, "finishing an interrupted change: %s", quote(open->journal).text);
     status = journal_open(open->journal, &journal);
     if (!status)
@@ -170,7 +173,7 @@ enum ulp_status model_recover(const char *path, int *ret_recovered) {
     enum ulp_status status = open_for_writing(path, &open);
 
     if (!status)
-        status = recover(&open, &recovered);
+        status = recover(path, &open, &recovered);
     close_model(&open);
     if (!status)
         *ret_recovered = recovered;
@@ -211,7 +214,7 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
     enum ulp_status status = open_for_writing(path, &open);
 
     if (!status)
-        status = recover(&open, &recovered);
+        status = recover(path, &open, &recovered);
     if (!status)
         status = model_prepare(open.model, patch, history, options, &weights, &apply);
     started = clock_monotonic_ns();

@@ -116,10 +116,13 @@ static void decode_block(const struct setup *setup, const struct code_segment *s
     uint32_t changes = code_changes(segment, b);
     uint32_t *positions = malloc(changes * sizeof *positions + 1);
     uint8_t *values = malloc((size_t)changes * setup->kind.width + 1);
+    struct code_scratch *scratch = NULL;
     enum ulp_status status;
 
+    MUST(!code_scratch_new(&scratch));
     MUST(positions && values && changes <= setup->elements[b]);
-    status = code_decode(segment, b, &setup->blocks[b], positions, values);
+    status = code_decode(segment, scratch, b, &setup->blocks[b], positions, values);
+    code_scratch_free(scratch);
     MUST(!status || (status == ULP_E_CODE && !encoded));
     if (!status)
         check_positions(positions, changes, setup->elements[b]);

@@ -51,6 +51,11 @@ void code_encoder_free(struct code_encoder *encoder);
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind, bool history,
                             const struct code_block *blocks, size_t count, struct buffer *out);
 
+/* The changes of a block of the segment encoded last: their places, ascending; valid until the next
+ * call. */
+const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
+                                       uint32_t *ret_count);
+
 /* A segment that was read from outside and checked as far as it can be without the weights. */
 struct code_segment;
 
@@ -63,13 +68,19 @@ void code_close(struct code_segment *segment);
 bool code_needs_history(const struct code_segment *segment);
 uint32_t code_changes(const struct code_segment *segment, size_t block);
 
+/* Working memory for decoding, kept from block to block; one thread at a time. */
+struct code_scratch;
+
+enum ulp_status code_scratch_new(struct code_scratch **ret_scratch);
+void code_scratch_free(struct code_scratch *scratch);
+
 /*
  * The changes of one block against its old elements: ascending positions, and new values of the
- * kind's width. Both arrays need room for code_changes(). Different threads may decode different
- * blocks of one segment.
+ * kind's width. Both arrays need room for code_changes(). Different threads, each with a scratch of its
+ * own, may decode different blocks of one segment.
  */
-enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions,
+enum ulp_status code_decode(const struct code_segment *segment, struct code_scratch *scratch,
+                            size_t block, const struct code_block *old, uint32_t *ret_positions,
                             void *ret_values);
 
 #endif

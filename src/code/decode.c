@@ -30,9 +30,12 @@ static void build_tables(struct code_segment *segment) {
         if (model->used) {
             tans_geometric(model->rate, model->top_gap, &shares);
             tans_decoder_build(&shares, GAP_SYMBOLS, &segment->tables.gaps[k]);
+            segment->tables.gap_bits[k] = TANS_LOG + gap_form(model->top_gap).extra;
         }
-        if (model->changes)
+        if (model->changes) {
             tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->tables.values[k]);
+            segment->tables.value_bits[k] = TANS_LOG + value_form(model->top_value).extra;
+        }
     }
 }
 
@@ -121,30 +124,73 @@ uint32_t code_changes(const struct code_segment *segment, size_t block) {
     return block_changes(&segment->entries[block], segment->header.map.count);
 }
 
-enum ulp_status code_decode(const struct code_segment *segment, size_t block,
-                            const struct code_block *old, uint32_t *ret_positions,
+/* ---- blocks ---- */
+
+struct code_scratch {
+    struct payload_target target;
+    size_t rank_room, value_room, upper_room;
+};
+
+enum ulp_status code_scratch_new(struct code_scratch **ret_scratch) {
+    return mem_zeroed(1, sizeof **ret_scratch, ret_scratch);
+}
+
+void code_scratch_free(struct code_scratch *scratch) {
+    if (!scratch)
+        return;
+    mem_free(scratch->target.ranks);
+    mem_free(scratch->target.values);
+    mem_free(scratch->target.upper);
+    mem_free(scratch);
+}
+
+/* What was there is not kept. */
+static enum ulp_status reserve(uint32_t **array, size_t count, size_t *room) {
+    enum ulp_status status;
+
+    if (count <= *room)
+        return ULP_OK;
+    status = mem_resize(array, count, sizeof **array);
+    *room = status ? *room : count;
+    return status;
+}
+
+static enum ulp_status scratch_reserve(struct code_scratch *scratch,
+                                       const struct block_entry *entry, uint32_t classes,
+                                       bool wide) {
+    const size_t ranks = (size_t)block_events(entry, classes) + classes + FEED_SLACK;
+    const size_t values = (size_t)block_changes(entry, classes) + FEED_SLACK;
+    enum ulp_status status = reserve(&scratch->target.ranks, ranks, &scratch->rank_room);
+
+    if (!status)
+        status = reserve(&scratch->target.values, values, &scratch->value_room);
+    if (!status && wide)
+        status = reserve(&scratch->target.upper, values, &scratch->upper_room);
+    return status;
+}
+
+enum ulp_status code_decode(const struct code_segment *segment, struct code_scratch *scratch,
+                            size_t block, const struct code_block *old, uint32_t *ret_positions,
                             void *ret_values) {
     const struct block_entry *entry = &segment->entries[block];
     const uint32_t classes = segment->header.map.count;
-    struct event_feed feeds[CLASSES_MAX] = {{0}};
-    uint32_t *ranks = NULL;
-    uint64_t *values = NULL;
+    const bool wide = segment->kind.width == 8;
+    struct event_feed feeds[CLASSES_MAX];
     enum ulp_status status = code_block_check(old, segment->header.history);
 
     if (!status && old->elements != segment->elements[block])
         status = fail(ULP_E_USAGE, "%u elements for a block of %u", old->elements,
                       segment->elements[block]);
     if (!status)
-        status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
+        status = scratch_reserve(scratch, entry, classes, wide);
     if (!status)
-        status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
-    if (!status)
-        status = payload_read(&segment->tables, classes, entry, segment->payloads[block], ranks,
-                              values, feeds);
+        status = payload_read(
+            &segment->tables, classes, entry, segment->payloads[block],
+            wide ? scratch->target
+                 : (struct payload_target){scratch->target.ranks, scratch->target.values, NULL},
+            feeds);
     if (!status &&
         !scan_decode(segment->kind, &segment->header.map, old, feeds, ret_positions, ret_values))
         status = damaged("its events do not fit these weights; is this the right base?");
-    mem_free(ranks);
-    mem_free(values);
     return status;
 }

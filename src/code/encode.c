@@ -29,6 +29,10 @@ struct code_encoder {
     uint64_t seen[CLASSES_MAX];
     struct block_entry *entries;
     size_t entry_room;
+    uint32_t *positions; /* of the changes, block by block */
+    size_t position_room;
+    size_t *first_position; /* of each block, and the end */
+    size_t first_room;
     struct cell_counts counts;
     struct payload_encoder tables;
     struct buffer payload;
@@ -51,8 +55,11 @@ void code_encoder_free(struct code_encoder *encoder) {
     for (uint32_t k = 0; k < CLASSES_MAX; k++) {
         mem_free(encoder->lists[k].gaps);
         mem_free(encoder->lists[k].values);
+        mem_free(encoder->lists[k].upper);
     }
     mem_free(encoder->entries);
+    mem_free(encoder->positions);
+    mem_free(encoder->first_position);
     buffer_release(&encoder->payload);
     mem_free(encoder);
 }
@@ -70,6 +77,11 @@ static enum ulp_status restart(struct code_encoder *encoder) {
     if (encoder->entry_room < encoder->count) {
         status = mem_resize(&encoder->entries, encoder->count, sizeof *encoder->entries);
         encoder->entry_room = status ? encoder->entry_room : encoder->count;
+    }
+    if (!status && encoder->first_room < encoder->count + 1) {
+        status = mem_resize(&encoder->first_position, encoder->count + 1,
+                            sizeof *encoder->first_position);
+        encoder->first_room = status ? encoder->first_room : encoder->count + 1;
     }
     if (!status && encoder->count)
         memset(encoder->entries, 0, encoder->count * sizeof *encoder->entries);
@@ -102,37 +114,62 @@ static enum ulp_status choose_classes(struct code_encoder *encoder, bool history
                           &encoder->header.map);
 }
 
-static enum ulp_status make_room(struct event_list *list, uint32_t elements) {
+/* Whether values have an upper half. */
+static bool is_wide(const struct code_encoder *encoder) {
+    return encoder->kind.width == 8;
+}
+
+static enum ulp_status make_room(struct event_list *list, uint32_t elements, bool wide) {
+    const size_t more = (size_t)elements + LIST_SLACK;
     enum ulp_status status = ULP_OK;
 
-    while (!status && list->gap_room - list->gap_count < elements)
+    while (!status && list->gap_room - list->gap_count < more)
         status = mem_grow(&list->gaps, list->gap_room, sizeof *list->gaps, &list->gap_room);
-    while (!status && list->value_room - list->value_count < elements)
+    while (!status && list->value_room - list->value_count < more)
         status = mem_grow(&list->values, list->value_room, sizeof *list->values, &list->value_room);
+    while (!status && wide && list->upper_room - list->value_count < more)
+        status = mem_grow(&list->upper, list->upper_room, sizeof *list->upper, &list->upper_room);
+    return status;
+}
+
+static enum ulp_status scan_block(struct code_encoder *encoder, size_t b) {
+    const struct code_block *block = &encoder->blocks[b];
+    size_t first = encoder->first_position[b];
+    enum ulp_status status = ULP_OK;
+
+    for (uint32_t k = 0; k < encoder->header.map.count && !status; k++)
+        status = make_room(&encoder->lists[k], block->elements, is_wide(encoder));
+    while (!status && encoder->position_room - first <= block->elements)
+        status = mem_grow(&encoder->positions, encoder->position_room, sizeof *encoder->positions,
+                          &encoder->position_room);
+    if (!status)
+        scan_encode(encoder->kind, &encoder->header.map, block, encoder->lists, encoder->seen,
+                    encoder->positions + first);
     return status;
 }
 
 static enum ulp_status scan_all(struct code_encoder *encoder) {
-    enum ulp_status status = ULP_OK;
+    const uint32_t classes = encoder->header.map.count;
 
-    for (size_t b = 0; b < encoder->count && !status; b++) {
+    encoder->first_position[0] = 0;
+    for (size_t b = 0; b < encoder->count; b++) {
         struct block_entry *entry = &encoder->entries[b];
+        enum ulp_status status;
 
-        for (uint32_t k = 0; k < encoder->header.map.count && !status; k++) {
-            status = make_room(&encoder->lists[k], encoder->blocks[b].elements);
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count;
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count;
         }
+        status = scan_block(encoder, b);
         if (status)
             return status;
-        scan_encode(encoder->kind, &encoder->header.map, &encoder->blocks[b], encoder->lists,
-                    encoder->seen);
-        for (uint32_t k = 0; k < encoder->header.map.count; k++) {
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count - entry->events[k];
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count - entry->changes[k];
         }
+        encoder->first_position[b + 1] = encoder->first_position[b] + block_changes(entry, classes);
     }
-    return status;
+    return ULP_OK;
 }
 
 static void model_gaps(struct code_encoder *encoder, uint32_t k) {
@@ -161,8 +198,11 @@ static void model_values(struct code_encoder *encoder, uint32_t k) {
     model->changes = list->value_count != 0;
     if (!model->changes)
         return;
-    for (size_t i = 0; i < list->value_count; i++)
-        counts[value_symbol(list->values[i])]++;
+    for (size_t i = 0; i < list->value_count; i++) {
+        uint64_t upper = is_wide(encoder) ? list->upper[i] : 0;
+
+        counts[value_symbol(upper << 32 | list->values[i])]++;
+    }
     for (uint32_t s = 0; s < VALUE_SYMBOLS; s++)
         model->top_value = counts[s] ? (uint8_t)s : model->top_value;
     tans_normalise(counts, VALUE_SYMBOLS, &model->values);
@@ -180,6 +220,7 @@ static uint32_t put_block(struct code_encoder *encoder, const struct block_entry
         lists.gaps[k] = encoder->lists[k].gaps + gap_at[k];
         lists.gap_counts[k] = entry->events[k];
         lists.values[k] = encoder->lists[k].values + value_at[k];
+        lists.upper[k] = is_wide(encoder) ? encoder->lists[k].upper + value_at[k] : NULL;
         lists.value_counts[k] = entry->changes[k];
     }
     return (uint32_t)(payload_write(&encoder->tables, encoder->header.map.count, &lists, to) - to);
@@ -238,4 +279,12 @@ enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
     if (status)
         buffer_cut(out, before);
     return status;
+}
+
+const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
+                                       uint32_t *ret_count) {
+    size_t first = encoder->first_position[block];
+
+    *ret_count = (uint32_t)(encoder->first_position[block + 1] - first);
+    return encoder->positions + first;
 }

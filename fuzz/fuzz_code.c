@@ -129,12 +129,15 @@ static void decode_block(const struct setup *setup, const struct code_segment *s
     uint32_t *positions = malloc(most * sizeof *positions + 1);
     uint8_t *values = malloc((size_t)most * setup->kind.width + 1);
     struct code_block block = setup->blocks[b];
+    struct code_scratch *scratch = NULL;
     enum ulp_status status;
 
+    MUST(!code_scratch_new(&scratch));
     MUST(positions && values && most <= setup->elements[b]);
     if (!code_needs_history(segment))
         block.move_count = 0;
-    status = code_decode(segment, NULL, b, &block, positions, values, &changes);
+    status = code_decode(segment, scratch, b, &block, positions, values, &changes);
+    code_scratch_free(scratch);
     MUST(!status || (status == ULP_E_CODE && !encoded));
     MUST(status || changes == most || (changes < most && code_coder_of(segment) == CODE_DENSE));
     if (!status)

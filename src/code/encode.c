@@ -36,11 +36,11 @@ struct code_encoder {
     uint64_t seen[CLASSES_MAX];
     struct block_entry *entries;
     size_t entry_room;
-    struct cell_counts counts;
     uint32_t *positions; /* of the changes, block by block */
     size_t position_room;
     size_t *first_position; /* of each block, and the end */
     size_t first_room;
+    struct cell_counts counts;
     struct payload_encoder tables;
     struct plain_encoder plain;
     struct buffer payload;
@@ -64,6 +64,7 @@ void code_encoder_free(struct code_encoder *encoder) {
     for (uint32_t k = 0; k < CLASSES_MAX; k++) {
         mem_free(encoder->lists[k].gaps);
         mem_free(encoder->lists[k].values);
+        mem_free(encoder->lists[k].upper);
     }
     mem_free(encoder->entries);
     mem_free(encoder->positions);
@@ -88,6 +89,11 @@ static enum ulp_status restart(struct code_encoder *encoder) {
     if (encoder->entry_room < encoder->count) {
         status = mem_resize(&encoder->entries, encoder->count, sizeof *encoder->entries);
         encoder->entry_room = status ? encoder->entry_room : encoder->count;
+    }
+    if (!status && encoder->first_room < encoder->count + 1) {
+        status = mem_resize(&encoder->first_position, encoder->count + 1,
+                            sizeof *encoder->first_position);
+        encoder->first_room = status ? encoder->first_room : encoder->count + 1;
     }
     if (!status && encoder->count)
         memset(encoder->entries, 0, encoder->count * sizeof *encoder->entries);
@@ -119,37 +125,71 @@ static enum ulp_status choose_classes(struct code_encoder *encoder, bool history
                           &encoder->header.map);
 }
 
-static enum ulp_status make_room(struct event_list *list, uint32_t elements) {
+/* Whether values have an upper half. */
+static bool is_wide(const struct code_encoder *encoder) {
+    return encoder->kind.width == 8;
+}
+
+static enum ulp_status make_room(struct event_list *list, uint32_t elements, bool wide) {
+    const size_t more = (size_t)elements + LIST_SLACK;
     enum ulp_status status = ULP_OK;
 
-    while (!status && list->gap_room - list->gap_count < elements)
+    while (!status && list->gap_room - list->gap_count < more)
         status = mem_grow(&list->gaps, list->gap_room, sizeof *list->gaps, &list->gap_room);
-    while (!status && list->value_room - list->value_count < elements)
+    while (!status && list->value_room - list->value_count < more)
         status = mem_grow(&list->values, list->value_room, sizeof *list->values, &list->value_room);
+    while (!status && wide && list->upper_room - list->value_count < more)
+        status = mem_grow(&list->upper, list->upper_room, sizeof *list->upper, &list->upper_room);
+    return status;
+}
+
+/* Room for the places of a block, and one more, that is written before it is known to be none. */
+static enum ulp_status position_room(struct code_encoder *encoder, size_t used, uint32_t elements) {
+    enum ulp_status status = ULP_OK;
+
+    while (!status && encoder->position_room - used <= elements)
+        status = mem_grow(&encoder->positions, encoder->position_room, sizeof *encoder->positions,
+                          &encoder->position_room);
+    return status;
+}
+
+static enum ulp_status scan_block(struct code_encoder *encoder, size_t b) {
+    const struct code_block *block = &encoder->blocks[b];
+    size_t first = encoder->first_position[b];
+    enum ulp_status status = ULP_OK;
+
+    for (uint32_t k = 0; k < encoder->header.map.count && !status; k++)
+        status = make_room(&encoder->lists[k], block->elements, is_wide(encoder));
+    if (!status)
+        status = position_room(encoder, first, block->elements);
+    if (!status)
+        scan_encode(encoder->kind, &encoder->header.map, block, encoder->lists, encoder->seen,
+                    encoder->positions + first);
     return status;
 }
 
 static enum ulp_status scan_all(struct code_encoder *encoder) {
-    enum ulp_status status = ULP_OK;
+    const uint32_t classes = encoder->header.map.count;
 
-    for (size_t b = 0; b < encoder->count && !status; b++) {
+    encoder->first_position[0] = 0;
+    for (size_t b = 0; b < encoder->count; b++) {
         struct block_entry *entry = &encoder->entries[b];
+        enum ulp_status status;
 
-        for (uint32_t k = 0; k < encoder->header.map.count && !status; k++) {
-            status = make_room(&encoder->lists[k], encoder->blocks[b].elements);
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count;
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count;
         }
+        status = scan_block(encoder, b);
         if (status)
             return status;
-        scan_encode(encoder->kind, &encoder->header.map, &encoder->blocks[b], encoder->lists,
-                    encoder->seen);
-        for (uint32_t k = 0; k < encoder->header.map.count; k++) {
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count - entry->events[k];
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count - entry->changes[k];
         }
+        encoder->first_position[b + 1] = encoder->first_position[b] + block_changes(entry, classes);
     }
-    return status;
+    return ULP_OK;
 }
 
 static void model_gaps(struct code_encoder *encoder, uint32_t k) {
@@ -177,8 +217,11 @@ static void model_values(struct code_encoder *encoder, uint32_t k) {
     model->changes = list->value_count != 0;
     if (!model->changes)
         return;
-    for (size_t i = 0; i < list->value_count; i++)
-        counts[value_symbol(list->values[i])]++;
+    for (size_t i = 0; i < list->value_count; i++) {
+        uint64_t upper = is_wide(encoder) ? list->upper[i] : 0;
+
+        counts[value_symbol(upper << 32 | list->values[i])]++;
+    }
     for (uint32_t s = 0; s < VALUE_SYMBOLS; s++)
         model->top_value = counts[s] ? (uint8_t)s : model->top_value;
     tans_normalise(counts, VALUE_SYMBOLS, &model->values);
@@ -196,6 +239,7 @@ static uint32_t put_block(struct code_encoder *encoder, const struct block_entry
         lists.gaps[k] = encoder->lists[k].gaps + gap_at[k];
         lists.gap_counts[k] = entry->events[k];
         lists.values[k] = encoder->lists[k].values + value_at[k];
+        lists.upper[k] = is_wide(encoder) ? encoder->lists[k].upper + value_at[k] : NULL;
         lists.value_counts[k] = entry->changes[k];
     }
     return (uint32_t)(payload_write(&encoder->tables, encoder->header.map.count, &lists, to) - to);
@@ -269,26 +313,23 @@ static enum ulp_status take_blocks(struct code_encoder *encoder, struct code_kin
     return check_blocks(encoder, history);
 }
 
-/* Places of the changes by comparing. */
+/* The walk of a context coder finds the places of the changes; the others leave them to this. */
 static enum ulp_status collect_positions(struct code_encoder *encoder) {
     const struct scan_kernels *kernels = scan_kernels(encoder->kind.width);
-    size_t used = 0;
-    enum ulp_status status = mem_resize(&encoder->first_position, encoder->count + 1, sizeof used);
 
-    for (size_t b = 0; b < encoder->count && !status; b++) {
+    encoder->first_position[0] = 0;
+    for (size_t b = 0; b < encoder->count; b++) {
         const struct code_block *block = &encoder->blocks[b];
+        size_t first = encoder->first_position[b];
+        enum ulp_status status = position_room(encoder, first, block->elements);
 
-        encoder->first_position[b] = used;
-        while (!status && encoder->position_room - used < block->elements)
-            status = mem_grow(&encoder->positions, encoder->position_room,
-                              sizeof *encoder->positions, &encoder->position_room);
-        if (!status)
-            used += kernels->collect(block->old, block->new, block->elements,
-                                     encoder->positions + used);
+        if (status)
+            return status;
+        encoder->first_position[b + 1] =
+            first +
+            kernels->collect(block->old, block->new, block->elements, encoder->positions + first);
     }
-    if (!status)
-        encoder->first_position[encoder->count] = used;
-    return status;
+    return ULP_OK;
 }
 
 const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
@@ -302,11 +343,16 @@ const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
                             enum code_coder coder, const struct code_block *blocks, size_t count,
                             struct buffer *out) {
+    const size_t before = out->used;
     enum ulp_status status = take_blocks(encoder, kind, coder == CODE_HISTORY, blocks, count);
 
     if (!status)
+        status = encode_as(encoder, coder, out);
+    if (!status && coder >= CODE_PLAIN)
         status = collect_positions(encoder);
-    return status ? status : encode_as(encoder, coder, out);
+    if (status)
+        buffer_cut(out, before);
+    return status;
 }
 
 /* Puts the segment in this form in the place of the best one so far if it is shorter. */
@@ -335,8 +381,6 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
     bool few, many;
 
     buffer_clear(&encoder->best);
-    if (!status)
-        status = collect_positions(encoder);
     if (!status)
         status = encode_as(encoder, best, &encoder->best);
     for (size_t b = 0; b < count && !status; b++)

@@ -99,7 +99,8 @@ static enum ulp_status make_parts(struct ulp_apply *apply, const struct ulp_patc
         part->first_task = apply->tasks;
         apply->tasks += patches[i]->table.grid.chunk_count;
         apply->report.changed += patches[i]->table.changes;
-        status = mem_zeroed(patches[i]->table.grid.chunk_count, sizeof *part->chunks, &part->chunks);
+        status =
+            mem_zeroed(patches[i]->table.grid.chunk_count, sizeof *part->chunks, &part->chunks);
     }
     return status;
 }
@@ -121,7 +122,8 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
     return status;
 }
 
-static enum ulp_status decode_all(struct ulp_apply *apply, const struct ulp_apply_options *options) {
+static enum ulp_status decode_all(struct ulp_apply *apply,
+                                  const struct ulp_apply_options *options) {
     const size_t pieces = apply->weights->grid.piece_count;
     enum ulp_status status =
         staging_new(options->staging_bytes ? options->staging_bytes : STAGING_BYTES_DEFAULT,

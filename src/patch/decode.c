@@ -120,7 +120,8 @@ enum ulp_status decode_check(const struct ulp_patch *patch, size_t chunk,
         if (memcmp(&sums[i], &patch->table.sums[i], sizeof sums[i]) != 0)
             return fail(ULP_E_WRONG_RESULT,
                         "%s: tensor %s would not become what the patch says; nothing was written",
-                        quote(patch->name).text, quote(piece_tensor(&patch->table.grid, i)->name).text);
+                        quote(patch->name).text,
+                        quote(piece_tensor(&patch->table.grid, i)->name).text);
     }
     return ULP_OK;
 }

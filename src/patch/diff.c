@@ -22,8 +22,7 @@ enum ulp_status table_for(const struct ulp_weights *weights, const struct ulp_re
                           size_t region_count, struct table *ret_table) {
     struct table table = {.parent = weights->root, .tensor_count = weights->count};
     struct ulp_tensor *tensors = NULL;
-    enum ulp_status status =
-        layout_copy(weights->tensors, weights->count, &table.arena, &tensors);
+    enum ulp_status status = layout_copy(weights->tensors, weights->count, &table.arena, &tensors);
 
     table.tensors = tensors;
     if (!status)
@@ -98,8 +97,7 @@ static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weigh
     if (!status)
         status = workers_new(&job->workers);
     if (!status)
-        status =
-            ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
+        status = ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
     if (!status && atomic_load(&job->history)) {
         job->output.table.history = true;
         job->output.table.before = job->moves->before;

@@ -104,8 +104,7 @@ static void adjust_sums(const struct encode_job *job, size_t chunk, struct worke
 
     while (block_walk_next(&block)) {
         uint32_t count = 0;
-        const uint32_t *positions =
-            code_encoder_positions(worker->encoder, block.index, &count);
+        const uint32_t *positions = code_encoder_positions(worker->encoder, block.index, &count);
 
         if (!count)
             continue;

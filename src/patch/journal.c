@@ -62,9 +62,9 @@ static enum ulp_status write_record(void *user, const struct staged_block *stage
     if (!status)
         status = buffer_append(&writer->pending, staged->values, (size_t)staged->count * width);
     if (!status)
-        status = buffer_append_fill(&writer->pending, 0,
-                                    before + record_bytes(staged->count, width) -
-                                        writer->pending.used);
+        status =
+            buffer_append_fill(&writer->pending, 0,
+                               before + record_bytes(staged->count, width) - writer->pending.used);
     writer->records++;
     if (!status && writer->pending.used >= FLUSH_BYTES)
         status = flush(writer);

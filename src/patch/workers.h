@@ -13,7 +13,7 @@ struct worker {
     struct worker *next;
     struct code_encoder *encoder;
     struct code_scratch *scratch; /* of the decoder */
-    uint8_t *old, *new; /* a block each: PLACE_BYTES */
+    uint8_t *old, *new;           /* a block each: PLACE_BYTES */
     uint32_t *positions;
     uint8_t *values; /* as many as a block has elements, of the widest kind */
     struct code_block *blocks;

@@ -2,6 +2,7 @@
 #include "patch/apply.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/fit.h"
@@ -19,7 +20,7 @@ struct prepare_job {
     struct ulp_apply *apply;
     struct workers *workers;
     size_t *first_piece; /* NULL for a whole patch */
-    pthread_mutex_t lock;
+    struct lock lock;
     atomic_uint_fast64_t decode_ns, digest_ns;
 };
 
@@ -111,10 +112,10 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
 
     if (!status && !apply->parts[0].patch->table.grid.whole)
         status = grid_first_pieces(&apply->weights->grid, &job.first_piece);
-    pthread_mutex_init(&job.lock, NULL);
+    lock_make(&job.lock);
     if (!status)
         status = ulp_pool_run(apply->pool, apply->tasks, prepare_chunk, &job, progress);
-    pthread_mutex_destroy(&job.lock);
+    lock_destroy(&job.lock);
     mem_free(job.first_piece);
     workers_free(job.workers);
     apply->report.decode_seconds = (double)atomic_load(&job.decode_ns) / 1e9;

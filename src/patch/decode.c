@@ -72,10 +72,10 @@ static void adjust_sum(struct decoding *d) {
     } else {
         const size_t tensor = piece_region(block->grid, block->piece)->tensor;
 
-        pthread_mutex_lock(target->lock);
+        lock_take(target->lock);
         place_replace_split(block, block_data(d), positions, count, values,
                             &target->sums[target->first_piece[tensor]]);
-        pthread_mutex_unlock(target->lock);
+        lock_give(target->lock);
     }
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patch/workers.h"
 
+#include "base/lock.h"
 #include "base/memory.h"
 #include "patch/place.h"
 
-#include <pthread.h>
-
 struct workers {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct worker *idle;
 };
 
@@ -17,7 +16,7 @@ enum ulp_status workers_new(struct workers **ret_workers) {
 
     if (status)
         return status;
-    pthread_mutex_init(&workers->lock, NULL);
+    lock_make(&workers->lock);
     *ret_workers = workers;
     return ULP_OK;
 }
@@ -46,7 +45,7 @@ void workers_free(struct workers *workers) {
         workers->idle = worker->next;
         worker_free(worker);
     }
-    pthread_mutex_destroy(&workers->lock);
+    lock_destroy(&workers->lock);
     mem_free(workers);
 }
 
@@ -79,11 +78,11 @@ static enum ulp_status worker_new(struct worker **ret_worker) {
 enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker) {
     struct worker *worker;
 
-    pthread_mutex_lock(&workers->lock);
+    lock_take(&workers->lock);
     worker = workers->idle;
     if (worker)
         workers->idle = worker->next;
-    pthread_mutex_unlock(&workers->lock);
+    lock_give(&workers->lock);
     if (!worker)
         return worker_new(ret_worker);
     *ret_worker = worker;
@@ -93,10 +92,10 @@ enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker
 void workers_give(struct workers *workers, struct worker *worker) {
     if (!worker)
         return;
-    pthread_mutex_lock(&workers->lock);
+    lock_take(&workers->lock);
     worker->next = workers->idle;
     workers->idle = worker;
-    pthread_mutex_unlock(&workers->lock);
+    lock_give(&workers->lock);
 }
 
 enum ulp_status worker_blocks(struct worker *worker, size_t count) {

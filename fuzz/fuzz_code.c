@@ -59,10 +59,12 @@ static void make_element(struct setup *setup, size_t index) {
 }
 
 static void make_block(struct setup *setup, size_t b) {
-    static const uint32_t sizes[] = {0, 1, 63, 64, 65, 129, 700, BLOCK_ELEMENTS_MAX};
+    /* Large ones are slow, and rare. */
+    static const uint32_t sizes[] = {0, 1, 63, 64, 65, 129, 200, 300};
     struct code_block *block = &setup->blocks[b];
 
-    block->elements = setup->elements[b] = sizes[next_random(setup) % 8];
+    block->elements = setup->elements[b] =
+        next_random(setup) % 32 ? sizes[next_random(setup) % 8] : BLOCK_ELEMENTS_MAX;
     block->old = old_weights + setup->kind.width * setup->total;
     block->new = new_weights + setup->kind.width * setup->total;
     block->moves = setup->history ? moves + setup->total : NULL;

@@ -64,7 +64,7 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
         status = take_room(apply->staging, &table->grid.chunks[chunk], table->chunks[chunk].changes,
                            &part->chunks[chunk]);
         if (!status)
-            status = workers_take(job->workers, &worker);
+            status = workers_take(job->workers, table->grid.chunks[chunk].words, &worker);
         if (!status)
             status = decode_chunk(&decode, chunk, worker, &part->chunks[chunk], &times);
         workers_give(job->workers, worker);
@@ -182,7 +182,7 @@ static enum ulp_status remember_moves(struct ulp_apply *apply) {
     enum ulp_status status = workers_new(&workers);
 
     if (!status)
-        status = workers_take(workers, &job.worker);
+        status = workers_take(workers, CODE_BLOCK_MAX, &job.worker);
     if (!status)
         status = moves_new(grid->chunk_count, &apply->moves);
     job.moves = apply->moves;

@@ -56,6 +56,8 @@ static enum ulp_status lay_out_blocks(const struct encode_job *job, size_t chunk
     enum ulp_status status = worker_blocks(worker, of->blocks);
 
     if (!status)
+        status = worker_encoder(worker);
+    if (!status)
         status = room_for_copies(worker, job->grid, of);
     if (status)
         return status;

@@ -104,7 +104,7 @@ static enum ulp_status inspect_chunk(void *user, uint64_t index) {
     struct block_walk block = block_walk_start(&job->patch->table.grid, chunk);
     struct code_segment *segment = NULL;
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, &worker);
+    enum ulp_status status = workers_take(job->workers, block.chunk->words, &worker);
 
     if (!status && job->patch->table.chunks[chunk].bytes)
         status = patch_chunk(job->patch, chunk, worker, &segment);

@@ -138,7 +138,8 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
         .grid = &job->output.table.grid, .old = job->weights->tensors, .coder = job->coder};
     struct encoded_chunk encoded = {0};
     struct traveller t = {0};
-    enum ulp_status status = workers_take(job->workers, &t.worker);
+    enum ulp_status status =
+        workers_take(job->workers, job->output.table.grid.chunks[chunk].words, &t.worker);
 
     if (!status)
         status = set_out(job, chunk, &t);

@@ -122,7 +122,7 @@ static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
     const struct grid *grid = &job->weights->grid;
     struct block_walk block = block_walk_start(grid, (size_t)chunk);
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, &worker);
+    enum ulp_status status = workers_take(job->workers, grid->chunks[chunk].words, &worker);
 
     if (!status)
         status = chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);

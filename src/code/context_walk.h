@@ -129,6 +129,12 @@ static inline bool walk_step(struct decode_walk *walk, uint32_t class, uint64_t 
 /* ---- twins for AVX-512 with VBMI, elements of two bytes ---- */
 
 void encode_walk_avx512(struct encode_walk *walk);
+
+/* The cells of groups of elements that did not move, and which of them change. `cell_of` has 128
+ * exponents; `ahead` are the bytes from here to what is looked at next. */
+void sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+                          const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
+                          uint64_t *changed);
 bool decode_walk_avx512(struct decode_walk *walk);
 
 #endif

@@ -82,15 +82,19 @@ struct reclassifier {
     uint16_t bucket[256]; /* of a move: its first cell */
 };
 
+TARGET static struct classifier classifier_from(struct code_kind kind, const uint8_t class[128]) {
+    return (struct classifier){_mm512_loadu_si512(class), _mm512_loadu_si512(class + 64),
+                               _mm512_set1_epi8((char)((1u << kind.exponent_bits) - 1)),
+                               _mm_cvtsi32_si128(kind.exponent_shift)};
+}
+
 /* Cells end at exponent 127 at the latest, in types of two bytes. */
 TARGET static struct classifier classifier_of(struct code_kind kind, const struct class_map *map) {
     uint8_t class[128];
 
     for (uint32_t exponent = 0; exponent < 128; exponent++)
         class[exponent] = map->of[code_cell(&kind, (uint64_t)exponent << kind.exponent_shift)];
-    return (struct classifier){_mm512_loadu_si512(class), _mm512_loadu_si512(class + 64),
-                               _mm512_set1_epi8((char)((1u << kind.exponent_bits) - 1)),
-                               _mm_cvtsi32_si128(kind.exponent_shift)};
+    return classifier_from(kind, class);
 }
 
 static void reclassifier_make(struct code_kind kind, struct reclassifier *r) {
@@ -110,6 +114,14 @@ INLINE __m512i classes_of(const struct classifier *c, __m512i low, __m512i high)
     exponents = _mm512_and_si512(exponents, c->exponent_mask);
     exponents = _mm512_min_epu8(exponents, _mm512_set1_epi8(127));
     return _mm512_permutex2var_epi8(c->class_low, exponents, c->class_high);
+}
+
+/* A bit for each of 64 elements that is not the same in `new`. */
+INLINE uint64_t different(__m512i low, __m512i high, const uint8_t *new) {
+    __mmask32 a = _mm512_cmpneq_epi16_mask(low, _mm512_loadu_si512(new));
+    __mmask32 b = _mm512_cmpneq_epi16_mask(high, _mm512_loadu_si512(new + 64));
+
+    return _mm512_kunpackd(b, a);
 }
 
 INLINE void put_planes(struct chunk *chunk, uint32_t group, __m512i class) {
@@ -137,13 +149,8 @@ INLINE void classify(const struct classifier *classifier, const uint8_t *old, co
         _mm512_store_si512(chunk->class + WALK_GROUP * g, class);
         if (planes)
             put_planes(chunk, g, class);
-        if (new) {
-            const uint8_t *to = new + 128 * g;
-            __mmask32 a = _mm512_cmpneq_epi16_mask(low, _mm512_loadu_si512(to));
-            __mmask32 b = _mm512_cmpneq_epi16_mask(high, _mm512_loadu_si512(to + 64));
-
-            chunk->flagged[word_of(g)] = _mm512_kunpackd(b, a);
-        }
+        if (new)
+            chunk->flagged[word_of(g)] = different(low, high, new + 128 * g);
     }
 }
 
@@ -184,6 +191,23 @@ INLINE void classify_all(const struct classifier *classifier, const struct recla
         reclassify(history, r, kind, map, old, first, chunk);
     } else {
         classify(classifier, old, new, true, chunk);
+    }
+}
+
+void TARGET sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+                                 const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
+                                 uint64_t *changed) {
+    const struct classifier c = classifier_from(kind, cell_of);
+
+    for (uint32_t g = 0; g < groups; g++, old += 128, new += 128) {
+        __m512i low = _mm512_loadu_si512(old), high = _mm512_loadu_si512(old + 64);
+
+        for (size_t line = 0; line < 128; line += 64) {
+            _mm_prefetch((const char *)((uintptr_t)old + ahead + line), _MM_HINT_T1);
+            _mm_prefetch((const char *)((uintptr_t) new + ahead + line), _MM_HINT_T1);
+        }
+        _mm512_storeu_si512(cells + WALK_GROUP * g, classes_of(&c, low, high));
+        changed[g] = different(low, high, new);
     }
 }
 

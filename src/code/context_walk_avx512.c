@@ -55,17 +55,17 @@ static inline uint32_t count_of(const struct chunk *chunk, uint32_t class) {
     return chunk->upto[class][GROUPS - 1];
 }
 
-/* Fetches the next chunk bit by bit while this one is computed: the hardware does not look that far
- * ahead, and all at once it would wait. `part` counts to PARTS. */
-#define PARTS (CHUNK * 2 / 64)
-#ifndef AHEAD
-#define AHEAD 8192
-#endif
+/* Two chunks ahead is fetched bit by bit while this one is computed: the hardware does not look that
+ * far, and all at once it would wait. A part is a line of 64 bytes; a chunk has 64 of them, of which
+ * each step fetches some. */
+#define AHEAD (4 * CHUNK)
+#define PARTS_WITH_CLASSES 16u
+#define PARTS_WITH_NUMBERS 16u
 
 INLINE void prefetch_part(const uint8_t *old, const uint8_t *new, uint32_t part) {
-    _mm_prefetch((const char *)old + AHEAD + 64 * (size_t)part, _MM_HINT_T1);
+    _mm_prefetch((const char *)((uintptr_t)old + AHEAD + 64 * (size_t)part), _MM_HINT_T1);
     if (new)
-        _mm_prefetch((const char *)new + AHEAD + 64 * (size_t)part, _MM_HINT_T1);
+        _mm_prefetch((const char *)((uintptr_t) new + AHEAD + 64 * (size_t)part), _MM_HINT_T1);
 }
 
 /* ---- 1: classes ---- */
@@ -171,7 +171,7 @@ INLINE void reclassify(struct history *history, const struct reclassifier *r, st
 
     for (; move != history->end && move->position < first + CHUNK; move++) {
         uint32_t place = move->position - first;
-        uint32_t exponent = element_at(old, place) >> kind.exponent_shift & exponent_mask;
+        uint32_t exponent = (uint32_t)element_at(old, place) >> kind.exponent_shift & exponent_mask;
         uint32_t cell = r->cell[exponent] + r->bucket[(uint8_t)move->move];
 
         chunk->class[place] = (uint8_t)(map->of[cell] | ((uint8_t)move->move & DOWNWARDS));
@@ -194,7 +194,7 @@ INLINE void classify_all(const struct classifier *classifier, const struct recla
     }
 }
 
-void TARGET sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+TARGET void sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
                                  const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
                                  uint64_t *changed) {
     const struct classifier c = classifier_from(kind, cell_of);
@@ -285,7 +285,7 @@ INLINE void number_elements(uint32_t classes, uint32_t flipped, const uint8_t *o
                             const uint8_t *new, struct chunk *chunk) {
     for (uint32_t c = 0; c < COLUMNS; c++) {
         for (uint32_t i = 0; i < 4; i++)
-            prefetch_part(old, new, 16 + 4 * c + i);
+            prefetch_part(old, new, PARTS_WITH_CLASSES + 4 * c + i);
         make_masks(classes, c, chunk);
         flag_flipped(flipped, c, new, chunk);
     }
@@ -303,7 +303,7 @@ INLINE uint32_t list_flagged(struct chunk *chunk, const uint8_t *old, const uint
         uint16_t *to = chunk->places + count;
         uint32_t first = WALK_GROUP * g;
 
-        prefetch_part(old, new, 32 + g);
+        prefetch_part(old, new, PARTS_WITH_CLASSES + PARTS_WITH_NUMBERS + g);
         count += (uint32_t)__builtin_popcountll(flags);
         *to++ = (uint16_t)(first + (uint32_t)_tzcnt_u64(flags));
         flags = _blsr_u64(flags);

@@ -55,17 +55,25 @@ static inline uint32_t count_of(const struct chunk *chunk, uint32_t class) {
     return chunk->upto[class][GROUPS - 1];
 }
 
-/* Two chunks ahead is fetched bit by bit while this one is computed: the hardware does not look that
- * far, and all at once it would wait. A part is a line of 64 bytes; a chunk has 64 of them, of which
- * each step fetches some. */
-#define AHEAD (4 * CHUNK)
+/* What comes is fetched bit by bit while a chunk is computed: the hardware does not look that far, and
+ * all at once it would wait. First into the second cache, a chunk ahead into the nearest. A part is a
+ * line of 64 bytes; a chunk has 64 of them, of which each step fetches some. */
+#define AHEAD_FAR 16384u
+#define AHEAD_NEAR (2 * CHUNK)
 #define PARTS_WITH_CLASSES 16u
 #define PARTS_WITH_NUMBERS 16u
 
+INLINE void prefetch_line(const uint8_t *elements, uint32_t part) {
+    uintptr_t line = (uintptr_t)elements + 64 * (size_t)part;
+
+    _mm_prefetch((const char *)(line + AHEAD_NEAR), _MM_HINT_T0);
+    _mm_prefetch((const char *)(line + AHEAD_FAR), _MM_HINT_T1);
+}
+
 INLINE void prefetch_part(const uint8_t *old, const uint8_t *new, uint32_t part) {
-    _mm_prefetch((const char *)((uintptr_t)old + AHEAD + 64 * (size_t)part), _MM_HINT_T1);
+    prefetch_line(old, part);
     if (new)
-        _mm_prefetch((const char *)((uintptr_t) new + AHEAD + 64 * (size_t)part), _MM_HINT_T1);
+        prefetch_line(new, part);
 }
 
 /* ---- 1: classes ---- */

@@ -302,8 +302,10 @@ bool scan_decode(struct code_kind kind, const struct class_map *map, const struc
 
     walk.history = history_of(block);
     lookup_make(kind, map, &lookup);
-    for (uint32_t k = 0; k < map->count; k++)
+    for (uint32_t k = 0; k < map->count; k++) {
         walk.room += feeds[k].changes;
+        walk.until[k] = feeds[k].ranks[0];
+    }
 #if defined(__x86_64__)
     if (twin_can(kind) && !decode_walk_avx512(&walk))
         return false;

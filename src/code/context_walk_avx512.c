@@ -444,10 +444,11 @@ static void encode_end(struct encoder *e) {
 
 INLINE void encode_chunks(struct encoder *e, struct encode_walk *walk, uint32_t flipped) {
     const struct classifier classifier = classifier_of(walk->kind, walk->map);
-    struct reclassifier reclassifier;
+    struct reclassifier reclassifier = {0};
     const uint32_t classes = walk->map->count;
 
-    reclassifier_make(walk->kind, &reclassifier);
+    if (walk->block->move_count)
+        reclassifier_make(walk->kind, &reclassifier);
     for (; walk->at + CHUNK <= walk->block->elements; walk->at += CHUNK) {
         const uint8_t *old = (const uint8_t *)walk->block->old + 2 * (size_t)walk->at;
         const uint8_t *new = (const uint8_t *)walk->block->new + 2 * (size_t)walk->at;
@@ -625,7 +626,7 @@ static void decode_end(struct decoder *d) {
     struct decode_walk *walk = d->walk;
 
     for (uint32_t k = 0; k < walk->map->count; k++) {
-        walk->rank[k] = d->first[k];
+        walk->until[k] = *d->ranks[k] - d->first[k];
         walk->event[k] = (uint32_t)(d->ranks[k] - walk->feeds[k].ranks);
         walk->change[k] = (uint32_t)(d->values[k] - walk->feeds[k].values);
     }
@@ -633,10 +634,11 @@ static void decode_end(struct decoder *d) {
 
 INLINE bool decode_chunks(struct decoder *d, struct decode_walk *walk) {
     const struct classifier classifier = classifier_of(walk->kind, walk->map);
-    struct reclassifier reclassifier;
+    struct reclassifier reclassifier = {0};
     const uint32_t classes = walk->map->count, flipped = flipped_of(walk->map);
 
-    reclassifier_make(walk->kind, &reclassifier);
+    if (walk->block->move_count)
+        reclassifier_make(walk->kind, &reclassifier);
     for (; walk->at + CHUNK <= walk->block->elements; walk->at += CHUNK) {
         const uint8_t *old = (const uint8_t *)walk->block->old + 2 * (size_t)walk->at;
 

@@ -56,24 +56,26 @@ static inline uint32_t count_of(const struct chunk *chunk, uint32_t class) {
 }
 
 /* What comes is fetched bit by bit while a chunk is computed: the hardware does not look that far, and
- * all at once it would wait. First into the second cache, a chunk ahead into the nearest. A part is a
- * line of 64 bytes; a chunk has 64 of them, of which each step fetches some. */
-#define AHEAD_FAR 16384u
+ * all at once it would wait. Two streams go into the second cache first and a chunk ahead into the
+ * nearest; for one stream the second cache is enough. A part is a line of 64 bytes; a chunk has 64 of
+ * them, of which each step fetches some. */
+#define AHEAD_ALONE (4 * CHUNK)
+#define AHEAD_FAR (8 * CHUNK)
 #define AHEAD_NEAR (2 * CHUNK)
 #define PARTS_WITH_CLASSES 16u
 #define PARTS_WITH_NUMBERS 16u
 
-INLINE void prefetch_line(const uint8_t *elements, uint32_t part) {
-    uintptr_t line = (uintptr_t)elements + 64 * (size_t)part;
-
-    _mm_prefetch((const char *)(line + AHEAD_NEAR), _MM_HINT_T0);
-    _mm_prefetch((const char *)(line + AHEAD_FAR), _MM_HINT_T1);
-}
-
 INLINE void prefetch_part(const uint8_t *old, const uint8_t *new, uint32_t part) {
-    prefetch_line(old, part);
-    if (new)
-        prefetch_line(new, part);
+    uintptr_t a = (uintptr_t)old + 64 * (size_t)part, b = (uintptr_t) new + 64 * (size_t)part;
+
+    if (!new) {
+        _mm_prefetch((const char *)(a + AHEAD_ALONE), _MM_HINT_T1);
+        return;
+    }
+    _mm_prefetch((const char *)(a + AHEAD_NEAR), _MM_HINT_T0);
+    _mm_prefetch((const char *)(b + AHEAD_NEAR), _MM_HINT_T0);
+    _mm_prefetch((const char *)(a + AHEAD_FAR), _MM_HINT_T1);
+    _mm_prefetch((const char *)(b + AHEAD_FAR), _MM_HINT_T1);
 }
 
 /* ---- 1: classes ---- */

@@ -201,22 +201,68 @@ static bool twin_can(struct code_kind kind) {
 #endif
 }
 
+#if defined(__x86_64__)
+/* A run of whole groups of two-byte elements. Those that moved are counted again, one by one. */
+static void sample_groups(struct code_kind kind, const struct lookup *cells,
+                          const struct code_block *block, uint32_t first, uint32_t end,
+                          uint32_t ahead, struct sample_counts *seen, struct cell_counts *counts) {
+    const uint32_t groups = (end - first) / WALK_GROUP;
+    struct history history = history_from(block, first);
+    uint64_t changed[SAMPLE_RUN / WALK_GROUP];
+    uint8_t cell[SAMPLE_RUN];
+
+    sample_groups_avx512(kind, cells->of, (const uint8_t *)block->old + 2 * (size_t)first,
+                         (const uint8_t *)block->new + 2 * (size_t)first, groups, 2 * (size_t)ahead,
+                         cell, changed);
+    for (uint32_t i = 0; i < groups * WALK_GROUP; i += 4) {
+        seen->of[0][cell[i]]++;
+        seen->of[1][cell[i + 1]]++;
+        seen->of[2][cell[i + 2]]++;
+        seen->of[3][cell[i + 3]]++;
+    }
+    while (history.position < end) {
+        uint32_t position = history.position, i = position - first;
+        int move = history_take(&history);
+
+        seen->of[0][cell[i]]--;
+        changed[i / WALK_GROUP] &= ~(UINT64_C(1) << i % WALK_GROUP);
+        sample_one_2(block, position, moved_cell(kind, load_2(block->old, position), move), move,
+                     counts);
+    }
+    for (uint32_t g = 0; g < groups; g++) {
+        for (uint64_t left = changed[g]; left; left &= left - 1) {
+            uint32_t i = WALK_GROUP * g + (uint32_t)__builtin_ctzll(left);
+
+            count_change(counts, cell[i],
+                         value_2(load_2(block->old, first + i), load_2(block->new, first + i), 0));
+        }
+    }
+}
+#endif
+
 void scan_sample(struct code_kind kind, const struct code_block *block, uint32_t stride,
                  struct cell_counts *counts) {
     static void (*const walks[])(struct code_kind, const struct lookup *, const struct code_block *,
                                  uint32_t, uint32_t, uint32_t, struct sample_counts *,
                                  struct cell_counts *) = {sample_1, sample_2, sample_4, sample_8};
     struct sample_counts seen = {{{0}}};
-    struct lookup cells;
+    struct lookup cells = {{0}};
 
     lookup_make(kind, NULL, &cells);
     counts->all += block->elements;
     for (uint32_t i = 0; i < block->elements; i += SAMPLE_RUN * stride) {
-        uint32_t left = block->elements - i, run = left < SAMPLE_RUN ? left : SAMPLE_RUN;
+        uint32_t left = block->elements - i, end = i + (left < SAMPLE_RUN ? left : SAMPLE_RUN);
+        uint32_t from = i;
 
-        walks[__builtin_ctz(kind.width)](kind, &cells, block, i, i + run, SAMPLE_RUN * stride,
-                                         &seen, counts);
-        counts->sampled += run;
+        counts->sampled += end - i;
+#if defined(__x86_64__)
+        if (twin_can(kind)) {
+            from = end - (end - i) % WALK_GROUP;
+            sample_groups(kind, &cells, block, i, from, SAMPLE_RUN * stride, &seen, counts);
+        }
+#endif
+        walks[__builtin_ctz(kind.width)](kind, &cells, block, from, end, SAMPLE_RUN * stride, &seen,
+                                         counts);
     }
     for (uint32_t cell = 0; cell < EXPONENT_CELLS; cell++)
         counts->seen[cell] +=
@@ -256,8 +302,10 @@ bool scan_decode(struct code_kind kind, const struct class_map *map, const struc
 
     walk.history = history_of(block);
     lookup_make(kind, map, &lookup);
-    for (uint32_t k = 0; k < map->count; k++)
+    for (uint32_t k = 0; k < map->count; k++) {
         walk.room += feeds[k].changes;
+        walk.until[k] = feeds[k].ranks[0];
+    }
 #if defined(__x86_64__)
     if (twin_can(kind) && !decode_walk_avx512(&walk))
         return false;

@@ -97,7 +97,7 @@ struct decode_walk {
     const struct event_feed *feeds;
     struct history history;
     uint32_t at;
-    uint32_t rank[CLASSES_MAX];
+    uint32_t until[CLASSES_MAX]; /* elements of each class before its next event */
     uint32_t event[CLASSES_MAX], change[CLASSES_MAX]; /* how many were met */
     size_t found, room;                               /* changes so far, and in all */
     uint32_t *positions;
@@ -106,10 +106,13 @@ struct decode_walk {
 
 /* Counts an element of a class, and tells whether it is an event. */
 static inline bool walk_is_event(struct decode_walk *walk, uint32_t class) {
-    bool event = walk->rank[class]++ == walk->feeds[class].ranks[walk->event[class]];
+    const uint32_t *ranks;
 
-    walk->event[class] += event;
-    return event;
+    if (__builtin_expect(walk->until[class]-- != 0, 1))
+        return false;
+    ranks = walk->feeds[class].ranks + walk->event[class]++;
+    walk->until[class] = ranks[1] - ranks[0] - 1;
+    return true;
 }
 
 /* Takes the step of the next change; false when the class has none left. */
@@ -129,6 +132,12 @@ static inline bool walk_step(struct decode_walk *walk, uint32_t class, uint64_t 
 /* ---- twins for AVX-512 with VBMI, elements of two bytes ---- */
 
 void encode_walk_avx512(struct encode_walk *walk);
+
+/* The cells of groups of elements that did not move, and which of them change. `cell_of` has 128
+ * exponents; `ahead` are the bytes from here to what is looked at next. */
+void sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+                          const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
+                          uint64_t *changed);
 bool decode_walk_avx512(struct decode_walk *walk);
 
 #endif

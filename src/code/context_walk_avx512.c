@@ -55,17 +55,27 @@ static inline uint32_t count_of(const struct chunk *chunk, uint32_t class) {
     return chunk->upto[class][GROUPS - 1];
 }
 
-/* Fetches the next chunk bit by bit while this one is computed: the hardware does not look that far
- * ahead, and all at once it would wait. `part` counts to PARTS. */
-#define PARTS (CHUNK * 2 / 64)
-#ifndef AHEAD
-#define AHEAD 8192
-#endif
+/* What comes is fetched bit by bit while a chunk is computed: the hardware does not look that far, and
+ * all at once it would wait. Two streams go into the second cache first and a chunk ahead into the
+ * nearest; for one stream the second cache is enough. A part is a line of 64 bytes; a chunk has 64 of
+ * them, of which each step fetches some. */
+#define AHEAD_ALONE (4 * CHUNK)
+#define AHEAD_FAR (8 * CHUNK)
+#define AHEAD_NEAR (2 * CHUNK)
+#define PARTS_WITH_CLASSES 16u
+#define PARTS_WITH_NUMBERS 16u
 
 INLINE void prefetch_part(const uint8_t *old, const uint8_t *new, uint32_t part) {
-    _mm_prefetch((const char *)old + AHEAD + 64 * (size_t)part, _MM_HINT_T1);
-    if (new)
-        _mm_prefetch((const char *)new + AHEAD + 64 * (size_t)part, _MM_HINT_T1);
+    uintptr_t a = (uintptr_t)old + 64 * (size_t)part, b = (uintptr_t) new + 64 * (size_t)part;
+
+    if (!new) {
+        _mm_prefetch((const char *)(a + AHEAD_ALONE), _MM_HINT_T1);
+        return;
+    }
+    _mm_prefetch((const char *)(a + AHEAD_NEAR), _MM_HINT_T0);
+    _mm_prefetch((const char *)(b + AHEAD_NEAR), _MM_HINT_T0);
+    _mm_prefetch((const char *)(a + AHEAD_FAR), _MM_HINT_T1);
+    _mm_prefetch((const char *)(b + AHEAD_FAR), _MM_HINT_T1);
 }
 
 /* ---- 1: classes ---- */
@@ -82,15 +92,19 @@ struct reclassifier {
     uint16_t bucket[256]; /* of a move: its first cell */
 };
 
+TARGET static struct classifier classifier_from(struct code_kind kind, const uint8_t class[128]) {
+    return (struct classifier){_mm512_loadu_si512(class), _mm512_loadu_si512(class + 64),
+                               _mm512_set1_epi8((char)((1u << kind.exponent_bits) - 1)),
+                               _mm_cvtsi32_si128(kind.exponent_shift)};
+}
+
 /* Cells end at exponent 127 at the latest, in types of two bytes. */
 TARGET static struct classifier classifier_of(struct code_kind kind, const struct class_map *map) {
     uint8_t class[128];
 
     for (uint32_t exponent = 0; exponent < 128; exponent++)
         class[exponent] = map->of[code_cell(&kind, (uint64_t)exponent << kind.exponent_shift)];
-    return (struct classifier){_mm512_loadu_si512(class), _mm512_loadu_si512(class + 64),
-                               _mm512_set1_epi8((char)((1u << kind.exponent_bits) - 1)),
-                               _mm_cvtsi32_si128(kind.exponent_shift)};
+    return classifier_from(kind, class);
 }
 
 static void reclassifier_make(struct code_kind kind, struct reclassifier *r) {
@@ -110,6 +124,14 @@ INLINE __m512i classes_of(const struct classifier *c, __m512i low, __m512i high)
     exponents = _mm512_and_si512(exponents, c->exponent_mask);
     exponents = _mm512_min_epu8(exponents, _mm512_set1_epi8(127));
     return _mm512_permutex2var_epi8(c->class_low, exponents, c->class_high);
+}
+
+/* A bit for each of 64 elements that is not the same in `new`. */
+INLINE uint64_t different(__m512i low, __m512i high, const uint8_t *new) {
+    __mmask32 a = _mm512_cmpneq_epi16_mask(low, _mm512_loadu_si512(new));
+    __mmask32 b = _mm512_cmpneq_epi16_mask(high, _mm512_loadu_si512(new + 64));
+
+    return _mm512_kunpackd(b, a);
 }
 
 INLINE void put_planes(struct chunk *chunk, uint32_t group, __m512i class) {
@@ -137,13 +159,8 @@ INLINE void classify(const struct classifier *classifier, const uint8_t *old, co
         _mm512_store_si512(chunk->class + WALK_GROUP * g, class);
         if (planes)
             put_planes(chunk, g, class);
-        if (new) {
-            const uint8_t *to = new + 128 * g;
-            __mmask32 a = _mm512_cmpneq_epi16_mask(low, _mm512_loadu_si512(to));
-            __mmask32 b = _mm512_cmpneq_epi16_mask(high, _mm512_loadu_si512(to + 64));
-
-            chunk->flagged[word_of(g)] = _mm512_kunpackd(b, a);
-        }
+        if (new)
+            chunk->flagged[word_of(g)] = different(low, high, new + 128 * g);
     }
 }
 
@@ -164,7 +181,7 @@ INLINE void reclassify(struct history *history, const struct reclassifier *r, st
 
     for (; move != history->end && move->position < first + CHUNK; move++) {
         uint32_t place = move->position - first;
-        uint32_t exponent = element_at(old, place) >> kind.exponent_shift & exponent_mask;
+        uint32_t exponent = (uint32_t)element_at(old, place) >> kind.exponent_shift & exponent_mask;
         uint32_t cell = r->cell[exponent] + r->bucket[(uint8_t)move->move];
 
         chunk->class[place] = (uint8_t)(map->of[cell] | ((uint8_t)move->move & DOWNWARDS));
@@ -184,6 +201,23 @@ INLINE void classify_all(const struct classifier *classifier, const struct recla
         reclassify(history, r, kind, map, old, first, chunk);
     } else {
         classify(classifier, old, new, true, chunk);
+    }
+}
+
+TARGET void sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+                                 const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
+                                 uint64_t *changed) {
+    const struct classifier c = classifier_from(kind, cell_of);
+
+    for (uint32_t g = 0; g < groups; g++, old += 128, new += 128) {
+        __m512i low = _mm512_loadu_si512(old), high = _mm512_loadu_si512(old + 64);
+
+        for (size_t line = 0; line < 128; line += 64) {
+            _mm_prefetch((const char *)((uintptr_t)old + ahead + line), _MM_HINT_T1);
+            _mm_prefetch((const char *)((uintptr_t) new + ahead + line), _MM_HINT_T1);
+        }
+        _mm512_storeu_si512(cells + WALK_GROUP * g, classes_of(&c, low, high));
+        changed[g] = different(low, high, new);
     }
 }
 
@@ -261,7 +295,7 @@ INLINE void number_elements(uint32_t classes, uint32_t flipped, const uint8_t *o
                             const uint8_t *new, struct chunk *chunk) {
     for (uint32_t c = 0; c < COLUMNS; c++) {
         for (uint32_t i = 0; i < 4; i++)
-            prefetch_part(old, new, 16 + 4 * c + i);
+            prefetch_part(old, new, PARTS_WITH_CLASSES + 4 * c + i);
         make_masks(classes, c, chunk);
         flag_flipped(flipped, c, new, chunk);
     }
@@ -279,7 +313,7 @@ INLINE uint32_t list_flagged(struct chunk *chunk, const uint8_t *old, const uint
         uint16_t *to = chunk->places + count;
         uint32_t first = WALK_GROUP * g;
 
-        prefetch_part(old, new, 32 + g);
+        prefetch_part(old, new, PARTS_WITH_CLASSES + PARTS_WITH_NUMBERS + g);
         count += (uint32_t)__builtin_popcountll(flags);
         *to++ = (uint16_t)(first + (uint32_t)_tzcnt_u64(flags));
         flags = _blsr_u64(flags);
@@ -412,10 +446,11 @@ static void encode_end(struct encoder *e) {
 
 INLINE void encode_chunks(struct encoder *e, struct encode_walk *walk, uint32_t flipped) {
     const struct classifier classifier = classifier_of(walk->kind, walk->map);
-    struct reclassifier reclassifier;
+    struct reclassifier reclassifier = {0};
     const uint32_t classes = walk->map->count;
 
-    reclassifier_make(walk->kind, &reclassifier);
+    if (walk->block->move_count)
+        reclassifier_make(walk->kind, &reclassifier);
     for (; walk->at + CHUNK <= walk->block->elements; walk->at += CHUNK) {
         const uint8_t *old = (const uint8_t *)walk->block->old + 2 * (size_t)walk->at;
         const uint8_t *new = (const uint8_t *)walk->block->new + 2 * (size_t)walk->at;
@@ -593,7 +628,7 @@ static void decode_end(struct decoder *d) {
     struct decode_walk *walk = d->walk;
 
     for (uint32_t k = 0; k < walk->map->count; k++) {
-        walk->rank[k] = d->first[k];
+        walk->until[k] = *d->ranks[k] - d->first[k];
         walk->event[k] = (uint32_t)(d->ranks[k] - walk->feeds[k].ranks);
         walk->change[k] = (uint32_t)(d->values[k] - walk->feeds[k].values);
     }
@@ -601,10 +636,11 @@ static void decode_end(struct decoder *d) {
 
 INLINE bool decode_chunks(struct decoder *d, struct decode_walk *walk) {
     const struct classifier classifier = classifier_of(walk->kind, walk->map);
-    struct reclassifier reclassifier;
+    struct reclassifier reclassifier = {0};
     const uint32_t classes = walk->map->count, flipped = flipped_of(walk->map);
 
-    reclassifier_make(walk->kind, &reclassifier);
+    if (walk->block->move_count)
+        reclassifier_make(walk->kind, &reclassifier);
     for (; walk->at + CHUNK <= walk->block->elements; walk->at += CHUNK) {
         const uint8_t *old = (const uint8_t *)walk->block->old + 2 * (size_t)walk->at;
 

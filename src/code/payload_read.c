@@ -3,6 +3,7 @@
  * The states take turns, so eight symbols do not wait for each other: as long as there are bits for
  * eight, they are read in rounds of eight without asking, with all states in registers.
  */
+#include "base/cpu.h"
 #include "base/status.h"
 #include "code/payload.h"
 
@@ -83,34 +84,44 @@ INLINE uint32_t get(struct bit_reader *bits, const struct tans_decoder *table,
     return form.least + ((uint32_t)word & (uint32_t)((UINT64_C(1) << form.extra) - 1));
 }
 
-/* Whole rounds, as many as can be; returns how many numbers. A gap becomes the rank it leads to. */
+/* A number, or the rank to which a gap leads from `rank`; returns the rank behind it. */
+INLINE uint32_t get_one(struct bit_reader *bits, const struct tans_decoder *table,
+                        const struct short_form *forms, uint32_t *state, uint32_t rank, bool ranks,
+                        uint32_t *to) {
+    uint32_t number = get(bits, table, forms, state);
+
+    *to = rank + number;
+    return ranks ? rank + number + 1 : 0;
+}
+
+/* Whole rounds, as many as can be; returns how many numbers. Written out, because compilers do not
+ * keep an array in registers when they are to unroll the loop over it. */
 INLINE uint32_t get_rounds(struct symbol_reader *reader, const struct tans_decoder *table,
                            const struct short_form *forms, uint32_t most, uint32_t count,
                            bool ranks, uint32_t *numbers) {
     struct bit_reader bits = reader->bits;
     uint32_t states[STREAM_STATES], i = 0, rank = 0;
 
-    for (uint32_t s = 0; s < STREAM_STATES; s++)
-        states[s] = reader->states[s];
+    memcpy(states, reader->states, sizeof states);
     for (; i + STREAM_STATES <= count && rank < CODE_BLOCK_MAX && round_fits(&bits, most);
          i += STREAM_STATES) {
-#pragma GCC unroll 8
-        for (uint32_t s = 0; s < STREAM_STATES; s++) {
-            uint32_t number = get(&bits, table, forms, &states[s]);
-
-            numbers[i + s] = ranks ? rank + number : number;
-            rank = ranks ? rank + number + 1 : 0;
-        }
+        rank = get_one(&bits, table, forms, &states[0], rank, ranks, &numbers[i]);
+        rank = get_one(&bits, table, forms, &states[1], rank, ranks, &numbers[i + 1]);
+        rank = get_one(&bits, table, forms, &states[2], rank, ranks, &numbers[i + 2]);
+        rank = get_one(&bits, table, forms, &states[3], rank, ranks, &numbers[i + 3]);
+        rank = get_one(&bits, table, forms, &states[4], rank, ranks, &numbers[i + 4]);
+        rank = get_one(&bits, table, forms, &states[5], rank, ranks, &numbers[i + 5]);
+        rank = get_one(&bits, table, forms, &states[6], rank, ranks, &numbers[i + 6]);
+        rank = get_one(&bits, table, forms, &states[7], rank, ranks, &numbers[i + 7]);
     }
-    for (uint32_t s = 0; s < STREAM_STATES; s++)
-        reader->states[s] = states[s];
+    memcpy(reader->states, states, sizeof states);
     reader->bits = bits;
     return i;
 }
 
 /* ---- a block ---- */
 
-static void get_values(struct symbol_reader *reader, const struct tans_decoder *table,
+INLINE void get_values(struct symbol_reader *reader, const struct tans_decoder *table,
                        const struct short_form *forms, uint32_t most, uint32_t count,
                        uint32_t *values, uint32_t *upper) {
     uint32_t i = 0;
@@ -128,7 +139,7 @@ static void get_values(struct symbol_reader *reader, const struct tans_decoder *
 
 /* Ranks rise by a gap and one; whether they stay inside the class only the weights can tell, but
  * they must not wrap around. */
-static bool get_ranks(struct symbol_reader *reader, const struct tans_decoder *table,
+INLINE bool get_ranks(struct symbol_reader *reader, const struct tans_decoder *table,
                       const struct short_form *forms, uint32_t most, uint32_t count,
                       uint32_t *ranks) {
     uint32_t i = get_rounds(reader, table, forms, most, count, true, ranks);
@@ -143,9 +154,10 @@ static bool get_ranks(struct symbol_reader *reader, const struct tans_decoder *t
     return rank <= CODE_BLOCK_MAX;
 }
 
-static enum ulp_status get_all(struct symbol_reader *reader, const struct payload_decoder *tables,
-                               uint32_t classes, const struct block_entry *entry,
-                               struct payload_target to, struct event_feed *feeds) {
+INLINE enum ulp_status get_classes(struct symbol_reader *reader,
+                                   const struct payload_decoder *tables, uint32_t classes,
+                                   const struct block_entry *entry, struct payload_target to,
+                                   struct event_feed *feeds) {
     struct short_forms forms;
 
     make_forms(&forms);
@@ -165,6 +177,21 @@ static enum ulp_status get_all(struct symbol_reader *reader, const struct payloa
     }
     return ULP_OK;
 }
+
+static enum ulp_status get_all(struct symbol_reader *reader, const struct payload_decoder *tables,
+                               uint32_t classes, const struct block_entry *entry,
+                               struct payload_target to, struct event_feed *feeds) {
+    return get_classes(reader, tables, classes, entry, to, feeds);
+}
+
+#if defined(__x86_64__)
+/* The same with shifts that leave the flags and the count's register alone. */
+__attribute__((target("bmi,bmi2"))) static enum ulp_status
+get_all_bmi2(struct symbol_reader *reader, const struct payload_decoder *tables, uint32_t classes,
+             const struct block_entry *entry, struct payload_target to, struct event_feed *feeds) {
+    return get_classes(reader, tables, classes, entry, to, feeds);
+}
+#endif
 
 static enum ulp_status check_end(const struct symbol_reader *reader) {
     for (uint32_t i = 0; i < STREAM_STATES; i++) {
@@ -190,6 +217,11 @@ enum ulp_status payload_read(const struct payload_decoder *tables, uint32_t clas
         return damaged("its payload has no end");
     for (uint32_t i = 0; i < STREAM_STATES; i++)
         reader.states[i] = (uint32_t)bits_get(&reader.bits, TANS_LOG);
-    status = get_all(&reader, tables, classes, entry, target, feeds);
+#if defined(__x86_64__)
+    if ((cpu_features() & (CPU_BMI | CPU_BMI2)) == (CPU_BMI | CPU_BMI2))
+        status = get_all_bmi2(&reader, tables, classes, entry, target, feeds);
+    else
+#endif
+        status = get_all(&reader, tables, classes, entry, target, feeds);
     return status ? status : check_end(&reader);
 }

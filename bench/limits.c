@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/limits.h"
 
+#include <string.h>
+
 /* Plain loops that compilers turn into the widest loads of each clone. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -41,4 +43,8 @@ CLONES uint64_t limit_compare(const void *a, const void *b, size_t bytes, size_t
             differs[k] |= x[i + k] ^ y[i + k];
     }
     return fold(differs);
+}
+
+void limit_copy(void *to, const void *from, size_t bytes) {
+    memcpy(to, from, bytes);
 }

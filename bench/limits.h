@@ -13,4 +13,7 @@
 uint64_t limit_read(const void *a, size_t bytes, size_t ahead);
 uint64_t limit_compare(const void *a, const void *b, size_t bytes, size_t ahead);
 
+/* As fast as the C library copies. */
+void limit_copy(void *to, const void *from, size_t bytes);
+
 #endif

@@ -19,8 +19,12 @@ struct cli_option {
 
 struct cli_args;
 
+/* What a verb is about; the list of verbs has a heading for each. */
+enum cli_group { CLI_PATCHES, CLI_MODELS, CLI_TRIALS, CLI_GROUPS };
+
 struct cli_verb {
     const char *name;
+    enum cli_group group;
     const char *summary;  /* one line, lower case, no period */
     const char *operands; /* "MODEL" */
     unsigned operands_min, operands_max;
@@ -42,9 +46,10 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
-extern const struct cli_verb verb_info, verb_digest, verb_synth, verb_reshard;
+extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
+    verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
 
-/* All verbs, in the order in which they are listed; ends with NULL. */
+/* All verbs, in the order in which they are listed, groups together; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];
 
 #endif

@@ -11,7 +11,8 @@ static const char about[] =
 static const char exit_codes[] =
     "0 is success, 2 a mistake on the command line. Every other failure has its own\n"
     "code, the number of its ULP_E_... status: 20 not found, 23 disk full, 30 a file\n"
-    "cut short, 36 a duplicate name, and so on. 'ulpsync help codes' lists them all.\n";
+    "cut short, 56 a patch for other weights, and so on. 'ulpsync help codes' lists\n"
+    "them all.\n";
 
 #define OPTION_COLUMN 22
 
@@ -72,10 +73,20 @@ void help_verb(const struct cli_verb *verb) {
     printf("\nExamples:\n%s", verb->examples);
 }
 
+static const char *const group_names[CLI_GROUPS] = {
+    [CLI_PATCHES] = "Patches", [CLI_MODELS] = "Models", [CLI_TRIALS] = "Trying and measuring"};
+
+static bool starts_group(size_t verb) {
+    return !verb || cli_verbs[verb]->group != cli_verbs[verb - 1]->group;
+}
+
 void help_program(void) {
-    printf("Usage: ulpsync VERB ...\n\n%s\nVerbs:\n", about);
-    for (size_t i = 0; cli_verbs[i]; i++)
+    printf("Usage: ulpsync VERB ...\n\n%s", about);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (starts_group(i))
+            printf("\n%s:\n", group_names[cli_verbs[i]->group]);
         printf("  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    }
     printf("\n'ulpsync VERB --help' teaches a verb; 'ulpsync --version' names this version.\n");
     printf("\nExit codes:\n%s", exit_codes);
 }
@@ -114,8 +125,11 @@ static void manual_page_of_program(void) {
     printf("\n.SH SYNOPSIS\n.B ulpsync\nVERB ...\n");
     print_roff_section("DESCRIPTION", about, false);
     puts(".SH VERBS");
-    for (size_t i = 0; cli_verbs[i]; i++)
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (starts_group(i))
+            printf(".SS %s\n", group_names[cli_verbs[i]->group]);
         printf(".TP\n.BR ulpsync\\-%s (1)\n%s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    }
     print_roff_section("EXIT STATUS", exit_codes, false);
 }
 

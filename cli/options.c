@@ -2,7 +2,9 @@
 #include "cli/options.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +174,47 @@ enum ulp_status option_count(const struct cli_args *args, const char *name, uint
             "--%s '%s': give a whole number from %llu to %llu, such as 12, 64K, 1.5M or 2B", name,
             text, (unsigned long long)min, (unsigned long long)max);
     *value = number;
+    return ULP_OK;
+}
+
+/* Bytes that a unit stands for, 0 for what is not a unit. */
+static uint64_t unit_bytes(const char *suffix) {
+    static const char letters[] = "kmgt";
+    const char *letter = *suffix ? strchr(letters, tolower((unsigned char)*suffix)) : NULL;
+    uint64_t unit = 1, step = 1024;
+
+    if (!*suffix || !strcmp(suffix, "B"))
+        return 1;
+    if (!letter)
+        return 0;
+    if (!strcmp(suffix + 1, "B"))
+        step = 1000;
+    else if (suffix[1] && strcmp(suffix + 1, "iB") != 0)
+        return 0;
+    for (ptrdiff_t i = letter - letters; i >= 0; i--)
+        unit *= step;
+    return unit;
+}
+
+enum ulp_status option_size(const struct cli_args *args, const char *name, uint64_t min,
+                            uint64_t max, uint64_t *value) {
+    const char *text = option_text(args, name);
+    uint64_t unit;
+    double number;
+    char *end;
+
+    if (!text)
+        return ULP_OK;
+    number = strtod(text, &end);
+    unit = unit_bytes(end);
+    /* only plain digits may start it: strtod() also knows "inf", "0x10" and signs */
+    if (strspn(text, "0123456789.") != (size_t)(end - text) || end == text || !unit ||
+        !(number * (double)unit >= (double)min && number * (double)unit <= (double)max))
+        return ulp_fail(ULP_E_USAGE,
+                        "--%s '%s': give a size such as 4096, 256MiB, 1.5GiB or 2g, from %llu to "
+                        "%llu bytes",
+                        name, text, (unsigned long long)min, (unsigned long long)max);
+    *value = (uint64_t)(number * (double)unit);
     return ULP_OK;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
-#include <stdbool.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Length of the well-formed UTF-8 sequence that stands here, 0 if there is none. */
@@ -77,9 +77,24 @@ void json_out_u64(struct json_out *out, const char *key, uint64_t value) {
     printf("%llu", (unsigned long long)value);
 }
 
+void json_out_bool(struct json_out *out, const char *key, bool value) {
+    next(out, key);
+    fputs(value ? "true" : "false", stdout);
+}
+
+void json_out_root(struct json_out *out, const char *key, const struct ulp_root *root) {
+    char hex[ULP_ROOT_HEX_BYTES];
+
+    ulp_root_hex(root, hex);
+    json_out_text(out, key, hex);
+}
+
 void json_out_real(struct json_out *out, const char *key, double value) {
     next(out, key);
-    printf("%.9g", value);
+    if (isfinite(value))
+        printf("%.9g", value);
+    else
+        fputs("null", stdout);
 }
 
 static struct readable scaled(uint64_t value, double step, const char *const *units) {

@@ -3,8 +3,10 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <ulpsync/ulpsync.h>
 
 /* A JSON object or array being printed. Keys are NULL inside arrays. */
 struct json_out {
@@ -16,6 +18,10 @@ void json_out_begin(struct json_out *out, const char *key, char bracket);
 void json_out_end(struct json_out *out, char bracket);
 void json_out_text(struct json_out *out, const char *key, const char *text);
 void json_out_u64(struct json_out *out, const char *key, uint64_t value);
+void json_out_bool(struct json_out *out, const char *key, bool value);
+void json_out_root(struct json_out *out, const char *key, const struct ulp_root *root);
+
+/* What is not a number, such as the size per change of nothing, becomes null. */
 void json_out_real(struct json_out *out, const char *key, double value);
 
 /* "1.50 GiB"; lives until the end of the full expression. */

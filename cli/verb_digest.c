@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/options.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 
@@ -70,7 +70,7 @@ static enum ulp_status run(const struct cli_args *args) {
     enum ulp_status status = option_pool(args, &pool);
 
     if (!status)
-        status = ulp_model_open(args->operands[0], &model);
+        status = input_model(args->operands[0], &model);
     if (status)
         goto out;
     if (option_given(args, "tensors")) {
@@ -106,6 +106,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_digest = {
     .name = "digest",
+    .group = CLI_MODELS,
     .summary = "one value for all names, dtypes, shapes and bits of a model",
     .operands = "MODEL [--tensors] [--threads N] [--json]",
     .operands_min = 1,

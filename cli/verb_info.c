@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/options.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void print_text(const struct ulp_model *model, const struct totals *total
 static enum ulp_status run(const struct cli_args *args) {
     struct ulp_model *model = NULL;
     struct totals totals;
-    enum ulp_status status = ulp_model_open(args->operands[0], &model);
+    enum ulp_status status = input_model(args->operands[0], &model);
 
     if (status)
         return status;
@@ -145,6 +145,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_info = {
     .name = "info",
+    .group = CLI_MODELS,
     .summary = "what is in a model: tensors, dtypes, bytes",
     .operands = "MODEL [--tensors] [--json]",
     .operands_min = 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/options.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 
@@ -19,7 +19,7 @@ static enum ulp_status run(const struct cli_args *args) {
     if (!status && !directory)
         status = ulp_fail(ULP_E_USAGE, "say where to write: -o DIR");
     if (!status)
-        status = ulp_model_open(args->operands[0], &model);
+        status = input_model(args->operands[0], &model);
     if (status)
         return status;
     metadata_count = ulp_model_metadata(model, &metadata);
@@ -55,6 +55,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_reshard = {
     .name = "reshard",
+    .group = CLI_MODELS,
     .summary = "write a model again, canonically, in any number of files",
     .operands = "MODEL -o DIR [--shards N] [--json]",
     .operands_min = 1,

@@ -152,6 +152,7 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_synth = {
     .name = "synth",
+    .group = CLI_TRIALS,
     .summary = "make checkpoints of a synthetic training run",
     .operands = "-o DIR [--params N] [--steps N] [--regime KIND] [...]",
     .operands_min = 0,

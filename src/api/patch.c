@@ -207,3 +207,12 @@ enum ulp_status ulp_squash(const struct ulp_weights *weights,
         return missing(__func__);
     return squash(weights, patches, count, options, sink, ret_report);
 }
+
+enum ulp_status ulp_squash_file(const struct ulp_weights *weights,
+                                const struct ulp_patch *const *patches, size_t count,
+                                const struct ulp_diff_options *options, const char *path,
+                                enum ulp_commit commit, struct ulp_diff_report *ret_report) {
+    if (!weights || !all_there(patches, count) || !path)
+        return missing(__func__);
+    return squash_file(weights, patches, count, options, path, commit, ret_report);
+}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patch/diff.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "patch/encode.h"
+#include "patch/file_sink.h"
 #include "patch/layout.h"
 
 #include <stdatomic.h>
@@ -140,29 +140,15 @@ enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor 
 
 /* ---- into a file ---- */
 
-struct file_sink {
-    struct file_writer writer;
-    uint64_t bytes;
-};
-
-static enum ulp_status write_to_file(void *user, const void *data, size_t bytes) {
-    struct file_sink *file = user;
-    enum ulp_status status = file_writer_put(&file->writer, file->bytes, data, bytes);
-
-    file->bytes += bytes;
-    return status;
-}
-
 enum ulp_status diff_file(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                           size_t count, const struct ulp_diff_options *options, const char *path,
                           enum ulp_commit commit, struct ulp_diff_report *ret_report) {
     struct file_sink file = {0};
-    struct ulp_sink sink = {write_to_file, &file};
     struct ulp_diff_report report = {0};
-    enum ulp_status status = file_writer_open(path, 0, &file.writer);
+    enum ulp_status status = file_sink_open(path, &file);
 
     if (!status)
-        status = diff(weights, tensors, count, options, &sink, &report);
+        status = diff(weights, tensors, count, options, &file.sink, &report);
     if (!status)
         status = file_writer_commit(&file.writer, commit);
     file_writer_release(&file.writer);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* flock, O_NOFOLLOW */
 #include "patch/model_files.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
@@ -204,6 +205,7 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
     struct open_model open = {0};
     struct ulp_weights *weights = NULL;
     struct ulp_apply *apply = NULL;
+    uint64_t started;
     bool recovered;
     enum ulp_status status = open_for_writing(path, &open);
 
@@ -211,10 +213,13 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
         status = recover(&open, &recovered);
     if (!status)
         status = model_prepare(open.model, patch, history, options, &weights, &apply);
+    started = clock_monotonic_ns();
     if (!status && !apply->already)
         status = write_in_place(&open, apply);
-    if (!status && ret_report)
+    if (!status && ret_report) {
         *ret_report = apply->report;
+        ret_report->write_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
+    }
     apply_free(apply);
     weights_free(weights);
     close_model(&open);

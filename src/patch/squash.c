@@ -11,6 +11,7 @@
 #include "patch/decode.h"
 #include "patch/diff.h"
 #include "patch/encode.h"
+#include "patch/file_sink.h"
 #include "patch/fit.h"
 #include "patch/layout.h"
 #include "patch/place.h"
@@ -238,5 +239,23 @@ enum ulp_status squash(const struct ulp_weights *weights, const struct ulp_patch
     output_release(&job.output);
     workers_free(job.workers);
     mem_free(job.sums);
+    return status;
+}
+
+enum ulp_status squash_file(const struct ulp_weights *weights,
+                            const struct ulp_patch *const *patches, size_t count,
+                            const struct ulp_diff_options *options, const char *path,
+                            enum ulp_commit commit, struct ulp_diff_report *ret_report) {
+    struct file_sink file = {0};
+    struct ulp_diff_report report = {0};
+    enum ulp_status status = file_sink_open(path, &file);
+
+    if (!status)
+        status = squash(weights, patches, count, options, &file.sink, &report);
+    if (!status)
+        status = file_writer_commit(&file.writer, commit);
+    file_writer_release(&file.writer);
+    if (!status && ret_report)
+        *ret_report = report;
     return status;
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patch/file_sink.h"
+
+static enum ulp_status write_to_file(void *user, const void *data, size_t bytes) {
+    struct file_sink *file = user;
+    enum ulp_status status = file_writer_put(&file->writer, file->bytes, data, bytes);
+
+    file->bytes += bytes;
+    return status;
+}
+
+enum ulp_status file_sink_open(const char *path, struct file_sink *file) {
+    file->sink = (struct ulp_sink){write_to_file, file};
+    file->bytes = 0;
+    return file_writer_open(path, 0, &file->writer);
+}

@@ -54,7 +54,7 @@ static int64_t peak_of(uint64_t chunks) {
     struct ulp_weights *weights = NULL;
 
     assert_true(old && new);
-    for (size_t i = 0; i < bytes; i += 100)
+    for (size_t i = 0; i + 100 <= bytes; i += 100)
         new[i + i / 100 % 99] = 1;
     assert_ok(ulp_tensor_measure(&base));
     next = base;

@@ -364,6 +364,14 @@ static void exchange(struct ulp_apply *apply) {
     apply->committed = !apply->committed;
 }
 
+/* What was decoded and summed holds for the state that was there then, and for no other. */
+static enum ulp_status still_at(const struct ulp_apply *apply, const struct ulp_root *root) {
+    if (same_root(&apply->weights->root, root))
+        return ULP_OK;
+    return fail(ULP_E_WRONG_BASE, "the weights have changed since: they were %s..., and are %s...",
+                short_root(root).hex, short_root(&apply->weights->root).hex);
+}
+
 enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress *progress,
                              struct ulp_apply_report *ret_report) {
     uint64_t started = clock_monotonic_ns();
@@ -372,7 +380,9 @@ enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress 
     if (apply->committed)
         return fail(ULP_E_USAGE, "this patch was committed already");
     if (!apply->already) {
-        status = swap_all(apply, progress);
+        status = still_at(apply, &apply->report.parent);
+        if (!status)
+            status = swap_all(apply, progress);
         if (status)
             return status;
         exchange(apply);
@@ -384,11 +394,16 @@ enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress 
 }
 
 enum ulp_status apply_undo(struct ulp_apply *apply) {
+    enum ulp_status status;
+
     if (apply->already)
         return ULP_OK;
     if (!apply->committed)
         return fail(ULP_E_USAGE, "there is nothing to undo: the patch was not committed");
-    swap_all(apply, NULL);
-    exchange(apply);
-    return ULP_OK;
+    status = still_at(apply, &apply->report.child);
+    if (!status)
+        status = swap_all(apply, NULL);
+    if (!status)
+        exchange(apply);
+    return status;
 }

@@ -291,8 +291,7 @@ ULP_API enum ulp_status ulp_squash(const struct ulp_weights *weights,
 ULP_API enum ulp_status ulp_squash_file(const struct ulp_weights *weights,
                                         const struct ulp_patch *const *patches, size_t count,
                                         const struct ulp_diff_options *options, const char *path,
-                                        enum ulp_commit commit,
-                                        struct ulp_diff_report *ret_report);
+                                        enum ulp_commit commit, struct ulp_diff_report *ret_report);
 
 #ifdef __cplusplus
 }

@@ -36,10 +36,10 @@ struct code_encoder {
     uint64_t seen[CLASSES_MAX];
     struct block_entry *entries;
     size_t entry_room;
-    uint32_t *positions; /* of the changes, block by block */
+    uint32_t *positions; /* of the changes of a block */
     size_t position_room;
-    size_t *first_position; /* of each block, and the end */
-    size_t first_room;
+    code_changes_fn watch;
+    void *watch_user;
     struct cell_counts counts;
     struct payload_encoder tables;
     struct plain_encoder plain;
@@ -68,7 +68,6 @@ void code_encoder_free(struct code_encoder *encoder) {
     }
     mem_free(encoder->entries);
     mem_free(encoder->positions);
-    mem_free(encoder->first_position);
     plain_encoder_release(&encoder->plain);
     buffer_release(&encoder->payload);
     buffer_release(&encoder->best);
@@ -89,11 +88,6 @@ static enum ulp_status restart(struct code_encoder *encoder) {
     if (encoder->entry_room < encoder->count) {
         status = mem_resize(&encoder->entries, encoder->count, sizeof *encoder->entries);
         encoder->entry_room = status ? encoder->entry_room : encoder->count;
-    }
-    if (!status && encoder->first_room < encoder->count + 1) {
-        status = mem_resize(&encoder->first_position, encoder->count + 1,
-                            sizeof *encoder->first_position);
-        encoder->first_room = status ? encoder->first_room : encoder->count + 1;
     }
     if (!status && encoder->count)
         memset(encoder->entries, 0, encoder->count * sizeof *encoder->entries);
@@ -144,34 +138,37 @@ static enum ulp_status make_room(struct event_list *list, uint32_t elements, boo
 }
 
 /* Room for the places of a block, and one more, that is written before it is known to be none. */
-static enum ulp_status position_room(struct code_encoder *encoder, size_t used, uint32_t elements) {
-    enum ulp_status status = ULP_OK;
+static enum ulp_status position_room(struct code_encoder *encoder, uint32_t elements) {
+    enum ulp_status status;
 
-    while (!status && encoder->position_room - used <= elements)
-        status = mem_grow(&encoder->positions, encoder->position_room, sizeof *encoder->positions,
-                          &encoder->position_room);
+    if (elements < encoder->position_room)
+        return ULP_OK;
+    status = mem_resize(&encoder->positions, (size_t)elements + 1, sizeof *encoder->positions);
+    if (!status)
+        encoder->position_room = (size_t)elements + 1;
     return status;
+}
+
+static void tell(const struct code_encoder *encoder, size_t block, uint32_t count) {
+    if (encoder->watch)
+        encoder->watch(encoder->watch_user, block, encoder->positions, count);
 }
 
 static enum ulp_status scan_block(struct code_encoder *encoder, size_t b) {
     const struct code_block *block = &encoder->blocks[b];
-    size_t first = encoder->first_position[b];
-    enum ulp_status status = ULP_OK;
+    enum ulp_status status = position_room(encoder, block->elements);
 
     for (uint32_t k = 0; k < encoder->header.map.count && !status; k++)
         status = make_room(&encoder->lists[k], block->elements, is_wide(encoder));
     if (!status)
-        status = position_room(encoder, first, block->elements);
-    if (!status)
         scan_encode(encoder->kind, &encoder->header.map, block, encoder->lists, encoder->seen,
-                    encoder->positions + first);
+                    encoder->positions);
     return status;
 }
 
 static enum ulp_status scan_all(struct code_encoder *encoder) {
     const uint32_t classes = encoder->header.map.count;
 
-    encoder->first_position[0] = 0;
     for (size_t b = 0; b < encoder->count; b++) {
         struct block_entry *entry = &encoder->entries[b];
         enum ulp_status status;
@@ -187,7 +184,7 @@ static enum ulp_status scan_all(struct code_encoder *encoder) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count - entry->events[k];
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count - entry->changes[k];
         }
-        encoder->first_position[b + 1] = encoder->first_position[b] + block_changes(entry, classes);
+        tell(encoder, b, block_changes(entry, classes));
     }
     return ULP_OK;
 }
@@ -313,46 +310,36 @@ static enum ulp_status take_blocks(struct code_encoder *encoder, struct code_kin
     return check_blocks(encoder, history);
 }
 
-/* The walk of a context coder finds the places of the changes; the others leave them to this. */
-static enum ulp_status collect_positions(struct code_encoder *encoder) {
-    const struct scan_kernels *kernels = scan_kernels(encoder->kind.width);
-
-    encoder->first_position[0] = 0;
-    for (size_t b = 0; b < encoder->count; b++) {
-        const struct code_block *block = &encoder->blocks[b];
-        size_t first = encoder->first_position[b];
-        enum ulp_status status = position_room(encoder, first, block->elements);
-
-        if (status)
-            return status;
-        encoder->first_position[b + 1] =
-            first +
-            kernels->collect(block->old, block->new, block->elements, encoder->positions + first);
-    }
-    return ULP_OK;
+void code_encoder_watch(struct code_encoder *encoder, code_changes_fn fn, void *user) {
+    encoder->watch = fn;
+    encoder->watch_user = user;
 }
 
-const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
-                                       uint32_t *ret_count) {
-    size_t first = encoder->first_position[block];
+/* The walk of a context coder finds the places of the changes; for the others this does. */
+static enum ulp_status tell_all(struct code_encoder *encoder) {
+    const struct scan_kernels *kernels = scan_kernels(encoder->kind.width);
+    enum ulp_status status = ULP_OK;
 
-    *ret_count = (uint32_t)(encoder->first_position[block + 1] - first);
-    return encoder->positions + first;
+    for (size_t b = 0; b < encoder->count && !status; b++) {
+        const struct code_block *block = &encoder->blocks[b];
+
+        status = position_room(encoder, block->elements);
+        if (!status)
+            tell(encoder, b,
+                 (uint32_t)kernels->collect(block->old, block->new, block->elements,
+                                            encoder->positions));
+    }
+    return status;
 }
 
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
                             enum code_coder coder, const struct code_block *blocks, size_t count,
                             struct buffer *out) {
-    const size_t before = out->used;
     enum ulp_status status = take_blocks(encoder, kind, coder == CODE_HISTORY, blocks, count);
 
-    if (!status)
-        status = encode_as(encoder, coder, out);
-    if (!status && coder >= CODE_PLAIN)
-        status = collect_positions(encoder);
-    if (status)
-        buffer_cut(out, before);
-    return status;
+    if (!status && encoder->watch && coder >= CODE_PLAIN)
+        status = tell_all(encoder);
+    return status ? status : encode_as(encoder, coder, out);
 }
 
 /* Puts the segment in this form in the place of the best one so far if it is shorter. */

@@ -191,14 +191,21 @@ static inline struct sample sample_for(const struct sample *sample, enum code_co
     return other;
 }
 
-/* The places that the encoder found in block `b` are those of all its changes. */
-static inline void sample_check_positions(const struct sample *sample,
-                                          const struct code_encoder *encoder, size_t b) {
-    const struct code_block *block = &sample->blocks[b];
-    const uint32_t width = sample->kind.width;
-    uint32_t count = UINT32_MAX, found = 0;
-    const uint32_t *positions = code_encoder_positions(encoder, b, &count);
+/* Hears the places of the changes from the encoder. */
+struct sample_watch {
+    const struct sample *sample;
+    size_t next; /* block */
+};
 
+/* They are those of all changes, block after block. */
+static inline void sample_check_positions(void *user, size_t b, const uint32_t *positions,
+                                          uint32_t count) {
+    struct sample_watch *watch = user;
+    const struct code_block *block = &watch->sample->blocks[b];
+    const uint32_t width = watch->sample->kind.width;
+    uint32_t found = 0;
+
+    assert_int_equal(b, watch->next++);
     for (uint32_t i = 0; i < block->elements; i++) {
         if (element_get(block->old, width, i) == element_get(block->new, width, i))
             continue;
@@ -210,14 +217,15 @@ static inline void sample_check_positions(const struct sample *sample,
 
 /* With an encoder of its own. */
 static inline struct buffer sample_encode(const struct sample *sample) {
+    struct sample_watch watch = {sample, 0};
     struct buffer out = BUFFER(OUT_BYTES_MAX);
     struct code_encoder *encoder = NULL;
 
     assert_ok(code_encoder_new(&encoder));
+    code_encoder_watch(encoder, sample_check_positions, &watch);
     assert_ok(
         code_encode(encoder, sample->kind, sample->coder, sample->blocks, sample->count, &out));
-    for (size_t b = 0; b < sample->count; b++)
-        sample_check_positions(sample, encoder, b);
+    assert_int_equal(watch.next, sample->count);
     code_encoder_free(encoder);
     return out;
 }

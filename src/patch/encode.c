@@ -6,6 +6,8 @@
 #include "patch/place.h"
 #include "scan/scan.h"
 
+#include <string.h>
+
 static size_t chunk_bytes(const struct grid_chunk *chunk) {
     return (size_t)chunk->words * chunk->kind.width;
 }
@@ -77,6 +79,18 @@ static enum ulp_status lay_out_blocks(const struct encode_job *job, size_t chunk
     return ULP_OK;
 }
 
+/* Frozen layers: nothing is learnt from walking over them. Where something changes, the first difference
+ * is not far. */
+static bool unchanged(const struct worker *worker, const struct grid_chunk *chunk) {
+    for (uint32_t b = 0; b < chunk->blocks; b++) {
+        const struct code_block *block = &worker->blocks[b];
+
+        if (memcmp(block->old, block->new, (size_t)block->elements * chunk->kind.width) != 0)
+            return false;
+    }
+    return true;
+}
+
 static enum ulp_status encode(const struct encode_job *job, const struct grid_chunk *chunk,
                               struct worker *worker, bool *ret_history) {
     static const enum code_coder forced[] = {
@@ -133,6 +147,10 @@ enum ulp_status encode_chunk(const struct encode_job *job, size_t chunk, struct 
 
     if (status)
         return status;
+    if (unchanged(worker, &job->grid->chunks[chunk])) {
+        *ret_encoded = (struct encoded_chunk){.encode_ns = clock_monotonic_ns() - started};
+        return ULP_OK;
+    }
     code_encoder_watch(worker->encoder, keep_sums, &keeper);
     status = encode(job, &job->grid->chunks[chunk], worker, &history);
     code_encoder_watch(worker->encoder, NULL, NULL);

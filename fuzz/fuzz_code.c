@@ -59,10 +59,12 @@ static void make_element(struct setup *setup, size_t index) {
 }
 
 static void make_block(struct setup *setup, size_t b) {
-    static const uint32_t sizes[] = {0, 1, 63, 64, 65, 129, 700, BLOCK_ELEMENTS_MAX};
+    /* Large ones are slow, and rare. */
+    static const uint32_t sizes[] = {0, 1, 63, 64, 65, 129, 200, 300};
     struct code_block *block = &setup->blocks[b];
 
-    block->elements = setup->elements[b] = sizes[next_random(setup) % 8];
+    block->elements = setup->elements[b] =
+        next_random(setup) % 32 ? sizes[next_random(setup) % 8] : BLOCK_ELEMENTS_MAX;
     block->old = old_weights + setup->kind.width * setup->total;
     block->new = new_weights + setup->kind.width * setup->total;
     block->moves = setup->history ? moves + setup->total : NULL;
@@ -129,12 +131,15 @@ static void decode_block(const struct setup *setup, const struct code_segment *s
     uint32_t *positions = malloc(most * sizeof *positions + 1);
     uint8_t *values = malloc((size_t)most * setup->kind.width + 1);
     struct code_block block = setup->blocks[b];
+    struct code_scratch *scratch = NULL;
     enum ulp_status status;
 
+    MUST(!code_scratch_new(&scratch));
     MUST(positions && values && most <= setup->elements[b]);
     if (!code_needs_history(segment))
         block.move_count = 0;
-    status = code_decode(segment, NULL, b, &block, positions, values, &changes);
+    status = code_decode(segment, scratch, b, &block, positions, values, &changes);
+    code_scratch_free(scratch);
     MUST(!status || (status == ULP_E_CODE && !encoded));
     MUST(status || changes == most || (changes < most && code_coder_of(segment) == CODE_DENSE));
     if (!status)

@@ -94,7 +94,7 @@ struct ulp_diff_report {
     struct ulp_root parent, child; /* `child` is all zero for a partial patch */
     uint64_t elements, changed;    /* of the tensors or regions */
     uint64_t dense_bytes, patch_bytes;
-    int history; /* the patch is coded with it */
+    int history;           /* the patch is coded with it */
     double encode_seconds; /* of all threads together, with the comparison */
     double digest_seconds; /* of all threads together: keeping the root */
     double write_seconds;
@@ -285,15 +285,13 @@ ULP_API enum ulp_status ulp_model_recover(const char *path, int *ret_recovered);
 ULP_API enum ulp_status ulp_squash(const struct ulp_weights *weights,
                                    const struct ulp_patch *const *patches, size_t count,
                                    const struct ulp_diff_options *options,
-                                   const struct ulp_sink *sink,
-                                   struct ulp_diff_report *ret_report);
+                                   const struct ulp_sink *sink, struct ulp_diff_report *ret_report);
 
 /* The same into a file, which appears complete or not at all. */
 ULP_API enum ulp_status ulp_squash_file(const struct ulp_weights *weights,
                                         const struct ulp_patch *const *patches, size_t count,
                                         const struct ulp_diff_options *options, const char *path,
-                                        enum ulp_commit commit,
-                                        struct ulp_diff_report *ret_report);
+                                        enum ulp_commit commit, struct ulp_diff_report *ret_report);
 
 #ifdef __cplusplus
 }

@@ -66,10 +66,10 @@ enum ulp_status {
     ULP_E_WRONG_BASE = 56,    /* the weights are not those that the patch starts from */
     ULP_E_WRONG_RESULT = 57,  /* a patch does not lead to the state that it names */
     ULP_E_NEEDS_HISTORY = 58, /* the patch is coded against moves that the receiver does not know */
-    ULP_E_REGIONS = 59,       /* regions that overlap, leave gaps, or whole patches where parts must be */
-    ULP_E_INTERRUPTED = 60,   /* files stand between two states; finish with `ulpsync recover` */
-    ULP_E_BUSY = 61,          /* another process is changing these files */
-    ULP_E_JOURNAL = 62        /* the journal of an interrupted apply is damaged or does not fit */
+    ULP_E_REGIONS = 59, /* regions that overlap, leave gaps, or whole patches where parts must be */
+    ULP_E_INTERRUPTED = 60, /* files stand between two states; finish with `ulpsync recover` */
+    ULP_E_BUSY = 61,        /* another process is changing these files */
+    ULP_E_JOURNAL = 62      /* the journal of an interrupted apply is damaged or does not fit */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

@@ -69,10 +69,13 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
                                  const struct code_block *blocks, size_t count, struct buffer *out,
                                  enum code_coder *ret_coder);
 
-/* The changes of a block of the segment encoded last: their places, ascending; valid until the next
- * call. */
-const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
-                                       uint32_t *ret_count);
+/*
+ * Who wants to know the places of the changes, ascending, hears of each block once, in order, while its
+ * elements are still in the cache. NULL: nobody.
+ */
+typedef void (*code_changes_fn)(void *user, size_t block, const uint32_t *positions,
+                                uint32_t count);
+void code_encoder_watch(struct code_encoder *encoder, code_changes_fn fn, void *user);
 
 /* A segment that was read from outside and checked as far as it can be without the weights. */
 struct code_segment;

@@ -63,6 +63,7 @@ struct encode_walk {
     const struct class_map *map;
     const struct code_block *block;
     struct event_list *lists;
+    uint32_t *positions; /* where the next change's goes */
     struct history history;
     uint32_t at;                /* the first element that was not walked yet */
     uint64_t rank[CLASSES_MAX]; /* elements of each class so far */
@@ -76,10 +77,15 @@ static inline void walk_event(struct encode_walk *walk, uint32_t class, uint32_t
     walk->next[class] = rank + 1;
 }
 
-static inline void walk_value(struct encode_walk *walk, uint32_t class, uint64_t value) {
+static inline void walk_change(struct encode_walk *walk, uint32_t class, uint32_t position,
+                               uint64_t value, bool wide) {
     struct event_list *list = &walk->lists[class];
 
-    list->values[list->value_count++] = value;
+    list->values[list->value_count] = (uint32_t)value;
+    if (wide)
+        list->upper[list->value_count] = (uint32_t)(value >> 32);
+    list->value_count++;
+    *walk->positions++ = position;
 }
 
 /* ---- decoding ---- */
@@ -91,32 +97,47 @@ struct decode_walk {
     const struct event_feed *feeds;
     struct history history;
     uint32_t at;
-    uint64_t rank[CLASSES_MAX];
-    uint64_t next[CLASSES_MAX]; /* rank of the next event; UINT64_MAX behind the last */
-    uint32_t event[CLASSES_MAX], change[CLASSES_MAX];
-    size_t found;
+    uint32_t until[CLASSES_MAX]; /* elements of each class before its next event */
+    uint32_t event[CLASSES_MAX], change[CLASSES_MAX]; /* how many were met */
+    size_t found, room;                               /* changes so far, and in all */
     uint32_t *positions;
     void *values;
 };
 
-static inline void walk_next_event(struct decode_walk *walk, uint32_t class) {
-    const struct event_feed *feed = &walk->feeds[class];
-    uint32_t event = ++walk->event[class];
+/* Counts an element of a class, and tells whether it is an event. */
+static inline bool walk_is_event(struct decode_walk *walk, uint32_t class) {
+    const uint32_t *ranks;
 
-    walk->next[class] = event < feed->events ? feed->ranks[event] : UINT64_MAX;
+    if (__builtin_expect(walk->until[class]-- != 0, 1))
+        return false;
+    ranks = walk->feeds[class].ranks + walk->event[class]++;
+    walk->until[class] = ranks[1] - ranks[0] - 1;
+    return true;
 }
 
 /* Takes the step of the next change; false when the class has none left. */
 static inline bool walk_step(struct decode_walk *walk, uint32_t class, uint64_t *ret_step) {
-    if (walk->change[class] == walk->feeds[class].changes)
+    const struct event_feed *feed = &walk->feeds[class];
+    uint32_t change = walk->change[class];
+    uint64_t upper;
+
+    if (change == feed->changes)
         return false;
-    *ret_step = step_of_value(walk->feeds[class].values[walk->change[class]++]);
+    upper = feed->upper ? feed->upper[change] : 0;
+    *ret_step = step_of_value(upper << 32 | feed->values[change]);
+    walk->change[class]++;
     return true;
 }
 
 /* ---- twins for AVX-512 with VBMI, elements of two bytes ---- */
 
 void encode_walk_avx512(struct encode_walk *walk);
+
+/* The cells of groups of elements that did not move, and which of them change. `cell_of` has 128
+ * exponents; `ahead` are the bytes from here to what is looked at next. */
+void sample_groups_avx512(struct code_kind kind, const uint8_t *cell_of, const uint8_t *old,
+                          const uint8_t *new, uint32_t groups, size_t ahead, uint8_t *cells,
+                          uint64_t *changed);
 bool decode_walk_avx512(struct decode_walk *walk);
 
 #endif

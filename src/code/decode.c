@@ -32,9 +32,12 @@ static void build_tables(struct code_segment *segment) {
         if (model->used) {
             tans_geometric(model->rate, model->top_gap, &shares);
             tans_decoder_build(&shares, GAP_SYMBOLS, &segment->tables.gaps[k]);
+            segment->tables.gap_bits[k] = TANS_LOG + gap_form(model->top_gap).extra;
         }
-        if (model->changes)
+        if (model->changes) {
             tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->tables.values[k]);
+            segment->tables.value_bits[k] = TANS_LOG + value_form(model->top_value).extra;
+        }
     }
 }
 
@@ -128,33 +131,11 @@ uint32_t code_changes(const struct code_segment *segment, size_t block) {
     return block_changes(&segment->entries[block], segment->header.map.count);
 }
 
-static enum ulp_status context_decode(const struct code_segment *segment, size_t block,
-                                      const struct code_block *old, uint32_t *ret_positions,
-                                      void *ret_values, uint32_t *ret_count) {
-    const struct block_entry *entry = &segment->entries[block];
-    const uint32_t classes = segment->header.map.count;
-    struct event_feed feeds[CLASSES_MAX] = {{0}};
-    uint32_t *ranks = NULL;
-    uint64_t *values = NULL;
-    enum ulp_status status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
-
-    if (!status)
-        status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
-    if (!status)
-        status = payload_read(&segment->tables, classes, entry, segment->payloads[block], ranks,
-                              values, feeds);
-    if (!status &&
-        !scan_decode(segment->kind, &segment->header.map, old, feeds, ret_positions, ret_values))
-        status = damaged("its events do not fit these weights; is this the right base?");
-    if (!status)
-        *ret_count = block_changes(entry, classes);
-    mem_free(ranks);
-    mem_free(values);
-    return status;
-}
+/* ---- blocks ---- */
 
 struct code_scratch {
-    uint32_t unused;
+    struct payload_target target;
+    size_t rank_room, value_room, upper_room;
 };
 
 enum ulp_status code_scratch_new(struct code_scratch **ret_scratch) {
@@ -162,7 +143,69 @@ enum ulp_status code_scratch_new(struct code_scratch **ret_scratch) {
 }
 
 void code_scratch_free(struct code_scratch *scratch) {
+    if (!scratch)
+        return;
+    mem_free(scratch->target.ranks);
+    mem_free(scratch->target.values);
+    mem_free(scratch->target.upper);
     mem_free(scratch);
+}
+
+/* What was there is not kept. */
+static enum ulp_status reserve(uint32_t **array, size_t count, size_t *room) {
+    enum ulp_status status;
+
+    if (count <= *room)
+        return ULP_OK;
+    status = mem_resize(array, count, sizeof **array);
+    *room = status ? *room : count;
+    return status;
+}
+
+static enum ulp_status scratch_reserve(struct code_scratch *scratch,
+                                       const struct block_entry *entry, uint32_t classes,
+                                       bool wide) {
+    const size_t ranks = (size_t)block_events(entry, classes) + classes + FEED_SLACK;
+    const size_t values = (size_t)block_changes(entry, classes) + FEED_SLACK;
+    enum ulp_status status = reserve(&scratch->target.ranks, ranks, &scratch->rank_room);
+
+    if (!status)
+        status = reserve(&scratch->target.values, values, &scratch->value_room);
+    if (!status && wide)
+        status = reserve(&scratch->target.upper, values, &scratch->upper_room);
+    return status;
+}
+
+/* Reads the payload of a context-coded block into the scratch. */
+static enum ulp_status read_numbers(const struct code_segment *segment,
+                                    struct code_scratch *scratch, size_t block,
+                                    struct event_feed *feeds) {
+    const struct block_entry *entry = &segment->entries[block];
+    const uint32_t classes = segment->header.map.count;
+    const bool wide = segment->kind.width == 8;
+    enum ulp_status status = scratch_reserve(scratch, entry, classes, wide);
+    struct payload_target target = scratch->target;
+
+    if (!wide)
+        target.upper = NULL;
+    return status ? status
+                  : payload_read(&segment->tables, classes, entry, segment->payloads[block], target,
+                                 feeds);
+}
+
+static enum ulp_status context_decode(const struct code_segment *segment,
+                                      struct code_scratch *scratch, size_t block,
+                                      const struct code_block *old, uint32_t *ret_positions,
+                                      void *ret_values, uint32_t *ret_count) {
+    struct event_feed feeds[CLASSES_MAX];
+    enum ulp_status status = read_numbers(segment, scratch, block, feeds);
+
+    if (status)
+        return status;
+    if (!scan_decode(segment->kind, &segment->header.map, old, feeds, ret_positions, ret_values))
+        return damaged("its events do not fit these weights; is this the right base?");
+    *ret_count = block_changes(&segment->entries[block], segment->header.map.count);
+    return ULP_OK;
 }
 
 uint64_t code_block_bytes(const struct code_segment *segment, size_t block) {
@@ -174,32 +217,26 @@ static uint64_t size_of_value(uint64_t value) {
     return value / 2 + 1;
 }
 
-static enum ulp_status context_sizes(const struct code_segment *segment, size_t block,
+static enum ulp_status context_sizes(const struct code_segment *segment,
+                                     struct code_scratch *scratch, size_t block,
                                      void (*fn)(void *user, uint64_t size), void *user) {
-    const struct block_entry *entry = &segment->entries[block];
-    const uint32_t classes = segment->header.map.count;
-    struct event_feed feeds[CLASSES_MAX] = {{0}};
-    uint32_t *ranks = NULL;
-    uint64_t *values = NULL;
-    enum ulp_status status = mem_zeroed(block_events(entry, classes), sizeof *ranks, &ranks);
+    struct event_feed feeds[CLASSES_MAX];
+    enum ulp_status status = read_numbers(segment, scratch, block, feeds);
 
-    if (!status)
-        status = mem_zeroed(block_changes(entry, classes), sizeof *values, &values);
-    if (!status)
-        status = payload_read(&segment->tables, classes, entry, segment->payloads[block], ranks,
-                              values, feeds);
-    for (uint32_t i = 0; !status && fn && i < block_changes(entry, classes); i++)
-        fn(user, size_of_value(values[i]));
-    mem_free(ranks);
-    mem_free(values);
+    for (uint32_t k = 0; !status && fn && k < segment->header.map.count; k++) {
+        for (uint32_t i = 0; i < feeds[k].changes; i++) {
+            uint64_t upper = feeds[k].upper ? feeds[k].upper[i] : 0;
+
+            fn(user, size_of_value(upper << 32 | feeds[k].values[i]));
+        }
+    }
     return status;
 }
 
 enum ulp_status code_each_size(const struct code_segment *segment, struct code_scratch *scratch,
                                size_t block, void (*fn)(void *user, uint64_t size), void *user) {
-    (void)scratch;
     if (segment->header.coder < CODE_PLAIN)
-        return context_sizes(segment, block, fn, user);
+        return context_sizes(segment, scratch, block, fn, user);
     return plain_check(&segment->plain, &segment->header, &segment->entries[block],
                        segment->payloads[block], segment->elements[block]);
 }
@@ -209,14 +246,13 @@ enum ulp_status code_decode(const struct code_segment *segment, struct code_scra
                             void *ret_values, uint32_t *ret_count) {
     enum ulp_status status = code_block_check(old, code_needs_history(segment));
 
-    (void)scratch;
     if (status)
         return status;
     if (old->elements != segment->elements[block])
         return fail(ULP_E_USAGE, "%u elements for a block of %u", old->elements,
                     segment->elements[block]);
     if (segment->header.coder < CODE_PLAIN)
-        return context_decode(segment, block, old, ret_positions, ret_values, ret_count);
+        return context_decode(segment, scratch, block, old, ret_positions, ret_values, ret_count);
     return plain_decode(&segment->plain, &segment->header, segment->kind, &segment->entries[block],
                         segment->payloads[block], old, ret_positions, ret_values, ret_count);
 }

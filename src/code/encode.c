@@ -36,11 +36,11 @@ struct code_encoder {
     uint64_t seen[CLASSES_MAX];
     struct block_entry *entries;
     size_t entry_room;
-    struct cell_counts counts;
-    uint32_t *positions; /* of the changes, block by block */
+    uint32_t *positions; /* of the changes of a block */
     size_t position_room;
-    size_t *first_position; /* of each block, and the end */
-    size_t first_room;
+    code_changes_fn watch;
+    void *watch_user;
+    struct cell_counts counts;
     struct payload_encoder tables;
     struct plain_encoder plain;
     struct buffer payload;
@@ -64,10 +64,10 @@ void code_encoder_free(struct code_encoder *encoder) {
     for (uint32_t k = 0; k < CLASSES_MAX; k++) {
         mem_free(encoder->lists[k].gaps);
         mem_free(encoder->lists[k].values);
+        mem_free(encoder->lists[k].upper);
     }
     mem_free(encoder->entries);
     mem_free(encoder->positions);
-    mem_free(encoder->first_position);
     plain_encoder_release(&encoder->plain);
     buffer_release(&encoder->payload);
     buffer_release(&encoder->best);
@@ -119,37 +119,74 @@ static enum ulp_status choose_classes(struct code_encoder *encoder, bool history
                           &encoder->header.map);
 }
 
-static enum ulp_status make_room(struct event_list *list, uint32_t elements) {
+/* Whether values have an upper half. */
+static bool is_wide(const struct code_encoder *encoder) {
+    return encoder->kind.width == 8;
+}
+
+static enum ulp_status make_room(struct event_list *list, uint32_t elements, bool wide) {
+    const size_t more = (size_t)elements + LIST_SLACK;
     enum ulp_status status = ULP_OK;
 
-    while (!status && list->gap_room - list->gap_count < elements)
+    while (!status && list->gap_room - list->gap_count < more)
         status = mem_grow(&list->gaps, list->gap_room, sizeof *list->gaps, &list->gap_room);
-    while (!status && list->value_room - list->value_count < elements)
+    while (!status && list->value_room - list->value_count < more)
         status = mem_grow(&list->values, list->value_room, sizeof *list->values, &list->value_room);
+    while (!status && wide && list->upper_room - list->value_count < more)
+        status = mem_grow(&list->upper, list->upper_room, sizeof *list->upper, &list->upper_room);
+    return status;
+}
+
+/* Room for the places of a block, and one more, that is written before it is known to be none. */
+static enum ulp_status position_room(struct code_encoder *encoder, uint32_t elements) {
+    enum ulp_status status;
+
+    if (elements < encoder->position_room)
+        return ULP_OK;
+    status = mem_resize(&encoder->positions, (size_t)elements + 1, sizeof *encoder->positions);
+    if (!status)
+        encoder->position_room = (size_t)elements + 1;
+    return status;
+}
+
+static void tell(const struct code_encoder *encoder, size_t block, uint32_t count) {
+    if (encoder->watch)
+        encoder->watch(encoder->watch_user, block, encoder->positions, count);
+}
+
+static enum ulp_status scan_block(struct code_encoder *encoder, size_t b) {
+    const struct code_block *block = &encoder->blocks[b];
+    enum ulp_status status = position_room(encoder, block->elements);
+
+    for (uint32_t k = 0; k < encoder->header.map.count && !status; k++)
+        status = make_room(&encoder->lists[k], block->elements, is_wide(encoder));
+    if (!status)
+        scan_encode(encoder->kind, &encoder->header.map, block, encoder->lists, encoder->seen,
+                    encoder->positions);
     return status;
 }
 
 static enum ulp_status scan_all(struct code_encoder *encoder) {
-    enum ulp_status status = ULP_OK;
+    const uint32_t classes = encoder->header.map.count;
 
-    for (size_t b = 0; b < encoder->count && !status; b++) {
+    for (size_t b = 0; b < encoder->count; b++) {
         struct block_entry *entry = &encoder->entries[b];
+        enum ulp_status status;
 
-        for (uint32_t k = 0; k < encoder->header.map.count && !status; k++) {
-            status = make_room(&encoder->lists[k], encoder->blocks[b].elements);
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count;
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count;
         }
+        status = scan_block(encoder, b);
         if (status)
             return status;
-        scan_encode(encoder->kind, &encoder->header.map, &encoder->blocks[b], encoder->lists,
-                    encoder->seen);
-        for (uint32_t k = 0; k < encoder->header.map.count; k++) {
+        for (uint32_t k = 0; k < classes; k++) {
             entry->events[k] = (uint32_t)encoder->lists[k].gap_count - entry->events[k];
             entry->changes[k] = (uint32_t)encoder->lists[k].value_count - entry->changes[k];
         }
+        tell(encoder, b, block_changes(entry, classes));
     }
-    return status;
+    return ULP_OK;
 }
 
 static void model_gaps(struct code_encoder *encoder, uint32_t k) {
@@ -177,8 +214,11 @@ static void model_values(struct code_encoder *encoder, uint32_t k) {
     model->changes = list->value_count != 0;
     if (!model->changes)
         return;
-    for (size_t i = 0; i < list->value_count; i++)
-        counts[value_symbol(list->values[i])]++;
+    for (size_t i = 0; i < list->value_count; i++) {
+        uint64_t upper = is_wide(encoder) ? list->upper[i] : 0;
+
+        counts[value_symbol(upper << 32 | list->values[i])]++;
+    }
     for (uint32_t s = 0; s < VALUE_SYMBOLS; s++)
         model->top_value = counts[s] ? (uint8_t)s : model->top_value;
     tans_normalise(counts, VALUE_SYMBOLS, &model->values);
@@ -196,6 +236,7 @@ static uint32_t put_block(struct code_encoder *encoder, const struct block_entry
         lists.gaps[k] = encoder->lists[k].gaps + gap_at[k];
         lists.gap_counts[k] = entry->events[k];
         lists.values[k] = encoder->lists[k].values + value_at[k];
+        lists.upper[k] = is_wide(encoder) ? encoder->lists[k].upper + value_at[k] : NULL;
         lists.value_counts[k] = entry->changes[k];
     }
     return (uint32_t)(payload_write(&encoder->tables, encoder->header.map.count, &lists, to) - to);
@@ -269,34 +310,26 @@ static enum ulp_status take_blocks(struct code_encoder *encoder, struct code_kin
     return check_blocks(encoder, history);
 }
 
-/* Places of the changes by comparing. */
-static enum ulp_status collect_positions(struct code_encoder *encoder) {
+void code_encoder_watch(struct code_encoder *encoder, code_changes_fn fn, void *user) {
+    encoder->watch = fn;
+    encoder->watch_user = user;
+}
+
+/* The walk of a context coder finds the places of the changes; for the others this does. */
+static enum ulp_status tell_all(struct code_encoder *encoder) {
     const struct scan_kernels *kernels = scan_kernels(encoder->kind.width);
-    size_t used = 0;
-    enum ulp_status status = mem_resize(&encoder->first_position, encoder->count + 1, sizeof used);
+    enum ulp_status status = ULP_OK;
 
     for (size_t b = 0; b < encoder->count && !status; b++) {
         const struct code_block *block = &encoder->blocks[b];
 
-        encoder->first_position[b] = used;
-        while (!status && encoder->position_room - used < block->elements)
-            status = mem_grow(&encoder->positions, encoder->position_room,
-                              sizeof *encoder->positions, &encoder->position_room);
+        status = position_room(encoder, block->elements);
         if (!status)
-            used += kernels->collect(block->old, block->new, block->elements,
-                                     encoder->positions + used);
+            tell(encoder, b,
+                 (uint32_t)kernels->collect(block->old, block->new, block->elements,
+                                            encoder->positions));
     }
-    if (!status)
-        encoder->first_position[encoder->count] = used;
     return status;
-}
-
-const uint32_t *code_encoder_positions(const struct code_encoder *encoder, size_t block,
-                                       uint32_t *ret_count) {
-    size_t first = encoder->first_position[block];
-
-    *ret_count = (uint32_t)(encoder->first_position[block + 1] - first);
-    return encoder->positions + first;
 }
 
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
@@ -304,8 +337,8 @@ enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
                             struct buffer *out) {
     enum ulp_status status = take_blocks(encoder, kind, coder == CODE_HISTORY, blocks, count);
 
-    if (!status)
-        status = collect_positions(encoder);
+    if (!status && encoder->watch && coder >= CODE_PLAIN)
+        status = tell_all(encoder);
     return status ? status : encode_as(encoder, coder, out);
 }
 
@@ -335,8 +368,6 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
     bool few, many;
 
     buffer_clear(&encoder->best);
-    if (!status)
-        status = collect_positions(encoder);
     if (!status)
         status = encode_as(encoder, best, &encoder->best);
     for (size_t b = 0; b < count && !status; b++)

@@ -16,12 +16,20 @@ struct payload_encoder {
 
 struct payload_decoder {
     struct tans_decoder gaps[CLASSES_MAX], values[CLASSES_MAX];
+    uint32_t gap_bits[CLASSES_MAX], value_bits[CLASSES_MAX]; /* the most that one takes */
+};
+
+/* Where a block's numbers go: room for all that its entry announces, and a rank more for each class. */
+struct payload_target {
+    uint32_t *ranks, *values;
+    uint32_t *upper; /* for elements of eight bytes, else NULL */
 };
 
 /* What one block has to say, by class. */
 struct payload_lists {
     const uint32_t *gaps[CLASSES_MAX];
-    const uint64_t *values[CLASSES_MAX];
+    const uint32_t *values[CLASSES_MAX];
+    const uint32_t *upper[CLASSES_MAX]; /* of values of 64 bits, else NULL */
     uint32_t gap_counts[CLASSES_MAX], value_counts[CLASSES_MAX];
 };
 
@@ -33,10 +41,9 @@ struct payload_lists {
 uint8_t *payload_write(const struct payload_encoder *tables, uint32_t classes,
                        const struct payload_lists *lists, uint8_t *to);
 
-/* Fills `ranks` and `values`, which have room for all that `entry` announces, and points the feeds at
- * them. */
+/* Points the feeds at what it read. */
 enum ulp_status payload_read(const struct payload_decoder *tables, uint32_t classes,
                              const struct block_entry *entry, const uint8_t *payload,
-                             uint32_t *ranks, uint64_t *values, struct event_feed *feeds);
+                             struct payload_target target, struct event_feed *feeds);
 
 #endif

@@ -2,6 +2,7 @@
 #include "patch/apply.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/fit.h"
@@ -19,7 +20,7 @@ struct prepare_job {
     struct ulp_apply *apply;
     struct workers *workers;
     size_t *first_piece; /* NULL for a whole patch */
-    pthread_mutex_t lock;
+    struct lock lock;
     atomic_uint_fast64_t decode_ns, digest_ns;
 };
 
@@ -63,7 +64,7 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
         status = take_room(apply->staging, &table->grid.chunks[chunk], table->chunks[chunk].changes,
                            &part->chunks[chunk]);
         if (!status)
-            status = workers_take(job->workers, &worker);
+            status = workers_take(job->workers, table->grid.chunks[chunk].words, &worker);
         if (!status)
             status = decode_chunk(&decode, chunk, worker, &part->chunks[chunk], &times);
         workers_give(job->workers, worker);
@@ -99,7 +100,8 @@ static enum ulp_status make_parts(struct ulp_apply *apply, const struct ulp_patc
         part->first_task = apply->tasks;
         apply->tasks += patches[i]->table.grid.chunk_count;
         apply->report.changed += patches[i]->table.changes;
-        status = mem_zeroed(patches[i]->table.grid.chunk_count, sizeof *part->chunks, &part->chunks);
+        status =
+            mem_zeroed(patches[i]->table.grid.chunk_count, sizeof *part->chunks, &part->chunks);
     }
     return status;
 }
@@ -110,10 +112,10 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
 
     if (!status && !apply->parts[0].patch->table.grid.whole)
         status = grid_first_pieces(&apply->weights->grid, &job.first_piece);
-    pthread_mutex_init(&job.lock, NULL);
+    lock_make(&job.lock);
     if (!status)
         status = ulp_pool_run(apply->pool, apply->tasks, prepare_chunk, &job, progress);
-    pthread_mutex_destroy(&job.lock);
+    lock_destroy(&job.lock);
     mem_free(job.first_piece);
     workers_free(job.workers);
     apply->report.decode_seconds = (double)atomic_load(&job.decode_ns) / 1e9;
@@ -121,7 +123,8 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
     return status;
 }
 
-static enum ulp_status decode_all(struct ulp_apply *apply, const struct ulp_apply_options *options) {
+static enum ulp_status decode_all(struct ulp_apply *apply,
+                                  const struct ulp_apply_options *options) {
     const size_t pieces = apply->weights->grid.piece_count;
     enum ulp_status status =
         staging_new(options->staging_bytes ? options->staging_bytes : STAGING_BYTES_DEFAULT,
@@ -179,7 +182,7 @@ static enum ulp_status remember_moves(struct ulp_apply *apply) {
     enum ulp_status status = workers_new(&workers);
 
     if (!status)
-        status = workers_take(workers, &job.worker);
+        status = workers_take(workers, CODE_BLOCK_MAX, &job.worker);
     if (!status)
         status = moves_new(grid->chunk_count, &apply->moves);
     job.moves = apply->moves;
@@ -361,6 +364,14 @@ static void exchange(struct ulp_apply *apply) {
     apply->committed = !apply->committed;
 }
 
+/* What was decoded and summed holds for the state that was there then, and for no other. */
+static enum ulp_status still_at(const struct ulp_apply *apply, const struct ulp_root *root) {
+    if (same_root(&apply->weights->root, root))
+        return ULP_OK;
+    return fail(ULP_E_WRONG_BASE, "the weights have changed since: they were %s..., and are %s...",
+                short_root(root).hex, short_root(&apply->weights->root).hex);
+}
+
 enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress *progress,
                              struct ulp_apply_report *ret_report) {
     uint64_t started = clock_monotonic_ns();
@@ -369,7 +380,9 @@ enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress 
     if (apply->committed)
         return fail(ULP_E_USAGE, "this patch was committed already");
     if (!apply->already) {
-        status = swap_all(apply, progress);
+        status = still_at(apply, &apply->report.parent);
+        if (!status)
+            status = swap_all(apply, progress);
         if (status)
             return status;
         exchange(apply);
@@ -381,11 +394,16 @@ enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress 
 }
 
 enum ulp_status apply_undo(struct ulp_apply *apply) {
+    enum ulp_status status;
+
     if (apply->already)
         return ULP_OK;
     if (!apply->committed)
         return fail(ULP_E_USAGE, "there is nothing to undo: the patch was not committed");
-    swap_all(apply, NULL);
-    exchange(apply);
-    return ULP_OK;
+    status = still_at(apply, &apply->report.child);
+    if (!status)
+        status = swap_all(apply, NULL);
+    if (!status)
+        exchange(apply);
+    return status;
 }

@@ -34,7 +34,8 @@ struct ulp_apply {
 /* `child` is NULL for a whole patch, which says it itself. */
 enum ulp_status apply_prepare(struct ulp_weights *weights, const struct ulp_patch *const *parts,
                               size_t count, const struct ulp_root *child,
-                              const struct ulp_apply_options *options, struct ulp_apply **ret_apply);
+                              const struct ulp_apply_options *options,
+                              struct ulp_apply **ret_apply);
 enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress *progress,
                              struct ulp_apply_report *ret_report);
 enum ulp_status apply_undo(struct ulp_apply *apply);

@@ -72,10 +72,10 @@ static void adjust_sum(struct decoding *d) {
     } else {
         const size_t tensor = piece_region(block->grid, block->piece)->tensor;
 
-        pthread_mutex_lock(target->lock);
+        lock_take(target->lock);
         place_replace_split(block, block_data(d), positions, count, values,
                             &target->sums[target->first_piece[tensor]]);
-        pthread_mutex_unlock(target->lock);
+        lock_give(target->lock);
     }
 }
 
@@ -120,7 +120,8 @@ enum ulp_status decode_check(const struct ulp_patch *patch, size_t chunk,
         if (memcmp(&sums[i], &patch->table.sums[i], sizeof sums[i]) != 0)
             return fail(ULP_E_WRONG_RESULT,
                         "%s: tensor %s would not become what the patch says; nothing was written",
-                        quote(patch->name).text, quote(piece_tensor(&patch->table.grid, i)->name).text);
+                        quote(patch->name).text,
+                        quote(piece_tensor(&patch->table.grid, i)->name).text);
     }
     return ULP_OK;
 }

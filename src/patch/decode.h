@@ -3,10 +3,9 @@
 #ifndef PATCH_DECODE_H
 #define PATCH_DECODE_H
 
+#include "base/lock.h"
 #include "patch/moves.h"
 #include "patch/patch.h"
-
-#include <pthread.h>
 
 /* Decoded changes of one chunk: for each block how many, where, and the values. */
 struct decoded_chunk {
@@ -20,7 +19,7 @@ struct decoded_chunk {
 struct sum_target {
     struct ulp_sum *sums;      /* of the pieces of whole tensors */
     const size_t *first_piece; /* of each tensor; for patches of regions, else NULL */
-    pthread_mutex_t *lock;     /* guards the sums then: regions may meet in a piece */
+    struct lock *lock;         /* guards the sums then: regions may meet in a piece */
 };
 
 struct decode_job {

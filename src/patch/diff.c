@@ -40,7 +40,8 @@ static enum ulp_status diff_chunk(void *user, uint64_t chunk) {
     struct encode_job encode = job->encode;
     struct encoded_chunk encoded = {0};
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, &worker);
+    enum ulp_status status =
+        workers_take(job->workers, job->output.table.grid.chunks[chunk].words, &worker);
 
     if (job->moves)
         encode.moves = &job->moves->chunks[chunk];

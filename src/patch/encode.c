@@ -6,6 +6,8 @@
 #include "patch/place.h"
 #include "scan/scan.h"
 
+#include <string.h>
+
 static size_t chunk_bytes(const struct grid_chunk *chunk) {
     return (size_t)chunk->words * chunk->kind.width;
 }
@@ -56,6 +58,8 @@ static enum ulp_status lay_out_blocks(const struct encode_job *job, size_t chunk
     enum ulp_status status = worker_blocks(worker, of->blocks);
 
     if (!status)
+        status = worker_encoder(worker);
+    if (!status)
         status = room_for_copies(worker, job->grid, of);
     if (status)
         return status;
@@ -75,8 +79,20 @@ static enum ulp_status lay_out_blocks(const struct encode_job *job, size_t chunk
     return ULP_OK;
 }
 
+/* Frozen layers: nothing is learnt from walking over them. Where something changes, the first difference
+ * is not far. */
+static bool unchanged(const struct worker *worker, const struct grid_chunk *chunk) {
+    for (uint32_t b = 0; b < chunk->blocks; b++) {
+        const struct code_block *block = &worker->blocks[b];
+
+        if (memcmp(block->old, block->new, (size_t)block->elements * chunk->kind.width) != 0)
+            return false;
+    }
+    return true;
+}
+
 static enum ulp_status encode(const struct encode_job *job, const struct grid_chunk *chunk,
-                              struct worker *worker, struct encoded_chunk *encoded) {
+                              struct worker *worker, bool *ret_history) {
     static const enum code_coder forced[] = {
         [ULP_CODER_PLAIN] = CODE_PLAIN, [ULP_CODER_DENSE] = CODE_DENSE};
     enum code_coder coder = job->moves ? CODE_HISTORY : CODE_CONTEXT;
@@ -92,45 +108,57 @@ static enum ulp_status encode(const struct encode_job *job, const struct grid_ch
         status = code_encode(worker->encoder, chunk->kind, coder, worker->blocks, chunk->blocks,
                              &worker->bytes);
     }
-    encoded->history = coder == CODE_HISTORY;
+    *ret_history = coder == CODE_HISTORY;
     return status;
 }
 
-/* Counts the changes and takes them over into the sums. */
-static void adjust_sums(const struct encode_job *job, size_t chunk, struct worker *worker,
-                        struct ulp_sum *sums, struct encoded_chunk *encoded) {
-    struct block_walk block = block_walk_start(job->grid, chunk);
-    const struct scan_kernels *scan = scan_kernels(block.chunk->kind.width);
+/* Takes the changes over into the sums, block by block as the encoder finds them. */
+struct sum_keeper {
+    const struct encode_job *job;
+    struct worker *worker;
+    struct block_walk block;
+    struct ulp_sum *sums;
+    uint64_t changes, ns;
+};
 
-    while (block_walk_next(&block)) {
-        uint32_t count = 0;
-        const uint32_t *positions =
-            code_encoder_positions(worker->encoder, block.index, &count);
+static void keep_sums(void *user, size_t index, const uint32_t *positions, uint32_t count) {
+    struct sum_keeper *keeper = user;
+    const struct code_block *elements = &keeper->worker->blocks[index];
+    uint64_t started = clock_monotonic_ns();
 
-        if (!count)
-            continue;
-        scan->gather(worker->blocks[block.index].new, positions, count, worker->values);
-        place_replace(&block, tensor_data(job->old, &block), positions, count, worker->values,
-                      &sums[block.piece]);
-        encoded->changes += count;
+    block_walk_next(&keeper->block);
+    if (count) {
+        scan_kernels(keeper->block.chunk->kind.width)
+            ->gather(elements->new, positions, count, keeper->worker->values);
+        place_replace(&keeper->block, tensor_data(keeper->job->old, &keeper->block), positions,
+                      count, keeper->worker->values, &keeper->sums[keeper->block.piece]);
     }
+    keeper->changes += count;
+    keeper->ns += clock_monotonic_ns() - started;
 }
 
 enum ulp_status encode_chunk(const struct encode_job *job, size_t chunk, struct worker *worker,
                              struct ulp_sum *sums, struct encoded_chunk *ret_encoded) {
-    struct encoded_chunk encoded = {0};
-    uint64_t started = clock_monotonic_ns(), coded;
+    struct sum_keeper keeper = {
+        .job = job, .worker = worker, .block = block_walk_start(job->grid, chunk), .sums = sums};
+    uint64_t started = clock_monotonic_ns();
+    bool history = false;
     enum ulp_status status = lay_out_blocks(job, chunk, worker);
 
-    if (!status)
-        status = encode(job, &job->grid->chunks[chunk], worker, &encoded);
     if (status)
         return status;
-    coded = clock_monotonic_ns();
-    adjust_sums(job, chunk, worker, sums, &encoded);
-    encoded.encode_ns = coded - started;
-    encoded.digest_ns = clock_monotonic_ns() - coded;
-    encoded.history = encoded.history && encoded.changes;
-    *ret_encoded = encoded;
+    if (unchanged(worker, &job->grid->chunks[chunk])) {
+        *ret_encoded = (struct encoded_chunk){.encode_ns = clock_monotonic_ns() - started};
+        return ULP_OK;
+    }
+    code_encoder_watch(worker->encoder, keep_sums, &keeper);
+    status = encode(job, &job->grid->chunks[chunk], worker, &history);
+    code_encoder_watch(worker->encoder, NULL, NULL);
+    if (status)
+        return status;
+    *ret_encoded = (struct encoded_chunk){.changes = keeper.changes,
+                                          .history = history && keeper.changes,
+                                          .encode_ns = clock_monotonic_ns() - started - keeper.ns,
+                                          .digest_ns = keeper.ns};
     return ULP_OK;
 }

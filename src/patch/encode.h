@@ -8,9 +8,9 @@
 
 struct encode_job {
     const struct grid *grid;
-    const struct ulp_tensor *old; /* the grid's tensors, with data */
-    const struct ulp_tensor *new; /* the same afterwards; or NULL: */
-    const uint8_t *elements;      /* the chunk's new elements, end to end */
+    const struct ulp_tensor *old;    /* the grid's tensors, with data */
+    const struct ulp_tensor *new;    /* the same afterwards; or NULL: */
+    const uint8_t *elements;         /* the chunk's new elements, end to end */
     const struct chunk_moves *moves; /* NULL without history */
     enum ulp_coder coder;
 };

@@ -32,17 +32,17 @@ enum ulp_status fit_history(const struct ulp_weights *weights, const struct ulp_
                     "Name that one, or go on from a patch or checkpoint that needs no history",
                     quote(patch->name).text, short_root(&table->before).hex);
     if (!same_root(&weights->moves->before, &table->before))
-        return fail(ULP_E_NEEDS_HISTORY,
-                    "%s is coded with the history from state %s..., but the one given is from %s...",
-                    quote(patch->name).text, short_root(&table->before).hex,
-                    short_root(&weights->moves->before).hex);
+        return fail(
+            ULP_E_NEEDS_HISTORY,
+            "%s is coded with the history from state %s..., but the one given is from %s...",
+            quote(patch->name).text, short_root(&table->before).hex,
+            short_root(&weights->moves->before).hex);
     return ULP_OK;
 }
 
 enum ulp_status fit_base(const struct ulp_weights *weights, const struct ulp_patch *patch) {
-    enum ulp_status status =
-        layout_compare(weights->tensors, weights->count, patch->table.tensors,
-                       patch->table.tensor_count, "the model", "the patch");
+    enum ulp_status status = layout_compare(weights->tensors, weights->count, patch->table.tensors,
+                                            patch->table.tensor_count, "the model", "the patch");
 
     if (status)
         return status;

@@ -29,8 +29,7 @@ static void view_of(const struct ulp_tensor *tensor, uint64_t *ret_rows, uint64_
 }
 
 static enum ulp_status whole_tensors(struct grid *grid) {
-    enum ulp_status status =
-        mem_zeroed(grid->tensor_count, sizeof *grid->regions, &grid->regions);
+    enum ulp_status status = mem_zeroed(grid->tensor_count, sizeof *grid->regions, &grid->regions);
 
     for (size_t i = 0; !status && i < grid->tensor_count; i++) {
         struct grid_region *region = &grid->regions[i];
@@ -91,10 +90,9 @@ static enum ulp_status check_order(const struct grid *grid) {
     for (size_t i = 1; i < grid->region_count; i++) {
         const struct grid_region *a = &grid->regions[i - 1], *b = &grid->regions[i];
 
-        if (a->tensor > b->tensor ||
-            (a->tensor == b->tensor &&
-             (a->box.row > b->box.row ||
-              (a->box.row == b->box.row && a->box.column >= b->box.column))))
+        if (a->tensor > b->tensor || (a->tensor == b->tensor && (a->box.row > b->box.row ||
+                                                                 (a->box.row == b->box.row &&
+                                                                  a->box.column >= b->box.column))))
             return bad_region(&b->box, "out of order; sort by tensor, row and column");
         for (size_t k = i; k-- > 0 && grid->regions[k].tensor == b->tensor;) {
             if (overlap(&grid->regions[k].box, &b->box))

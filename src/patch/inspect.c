@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patch/inspect.h"
 
+#include "base/lock.h"
 #include "base/memory.h"
 #include "patch/apply.h"
 #include "patch/fit.h"
 #include "patch/place.h"
 
-#include <pthread.h>
 #include <string.h>
 
 struct inspect_job {
@@ -15,7 +15,7 @@ struct inspect_job {
     const struct moves *moves;
     struct workers *workers;
 
-    pthread_mutex_t lock; /* guards what follows */
+    struct lock lock; /* guards what follows */
     struct ulp_tensor_report *reports;
 };
 
@@ -85,7 +85,7 @@ static void add_report(struct inspect_job *job, size_t tensor,
                        const struct ulp_tensor_report *from) {
     struct ulp_tensor_report *to = &job->reports[tensor];
 
-    pthread_mutex_lock(&job->lock);
+    lock_take(&job->lock);
     to->elements += from->elements;
     to->changed += from->changed;
     to->bits += from->bits;
@@ -93,7 +93,7 @@ static void add_report(struct inspect_job *job, size_t tensor,
         to->steps[i] += from->steps[i];
     for (unsigned i = 0; i < 4; i++)
         to->chunks[i] += from->chunks[i];
-    pthread_mutex_unlock(&job->lock);
+    lock_give(&job->lock);
 }
 
 static enum ulp_status inspect_chunk(void *user, uint64_t index) {
@@ -104,7 +104,7 @@ static enum ulp_status inspect_chunk(void *user, uint64_t index) {
     struct block_walk block = block_walk_start(&job->patch->table.grid, chunk);
     struct code_segment *segment = NULL;
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, &worker);
+    enum ulp_status status = workers_take(job->workers, block.chunk->words, &worker);
 
     if (!status && job->patch->table.chunks[chunk].bytes)
         status = patch_chunk(job->patch, chunk, worker, &segment);
@@ -139,10 +139,10 @@ enum ulp_status patch_inspect(const struct ulp_patch *patch, const struct ulp_we
         status = mem_zeroed(tensors, sizeof *job.reports, &job.reports);
     if (!status)
         status = workers_new(&job.workers);
-    pthread_mutex_init(&job.lock, NULL);
+    lock_make(&job.lock);
     if (!status)
         status = ulp_pool_run(pool, patch->table.grid.chunk_count, inspect_chunk, &job, progress);
-    pthread_mutex_destroy(&job.lock);
+    lock_destroy(&job.lock);
     if (!status && tensors)
         memcpy(ret_reports, job.reports, tensors * sizeof *job.reports);
     workers_free(job.workers);

@@ -62,9 +62,9 @@ static enum ulp_status write_record(void *user, const struct staged_block *stage
     if (!status)
         status = buffer_append(&writer->pending, staged->values, (size_t)staged->count * width);
     if (!status)
-        status = buffer_append_fill(&writer->pending, 0,
-                                    before + record_bytes(staged->count, width) -
-                                        writer->pending.used);
+        status =
+            buffer_append_fill(&writer->pending, 0,
+                               before + record_bytes(staged->count, width) - writer->pending.used);
     writer->records++;
     if (!status && writer->pending.used >= FLUSH_BYTES)
         status = flush(writer);
@@ -96,21 +96,26 @@ enum ulp_status journal_write(const char *path, const struct ulp_apply *apply) {
 
 /* ---- reading ---- */
 
-enum ulp_status journal_open(const char *path, struct journal *ret_journal) {
-    struct journal journal = {0};
-    enum ulp_status status = file_map_open(path, FILE_REFUSE_LINKS, &journal.map);
+enum ulp_status journal_parse(const char *what, struct file_map *map, struct journal *ret_journal) {
+    struct journal journal = {.map = *map};
 
-    if (status)
-        return status;
+    *map = (struct file_map){0};
     if (journal.map.bytes < HEADER_BYTES || memcmp(journal.map.data, magic, sizeof magic) != 0) {
         journal_release(&journal);
-        return fail(ULP_E_JOURNAL, "%s is not a journal of this version", quote(path).text);
+        return fail(ULP_E_JOURNAL, "%s is not a journal of this version", quote(what).text);
     }
     memcpy(journal.parent.bytes, journal.map.data + 8, ULP_ROOT_BYTES);
     memcpy(journal.child.bytes, journal.map.data + 8 + ULP_ROOT_BYTES, ULP_ROOT_BYTES);
     journal.records = load_le64(journal.map.data + 8 + 2 * ULP_ROOT_BYTES);
     *ret_journal = journal;
     return ULP_OK;
+}
+
+enum ulp_status journal_open(const char *path, struct journal *ret_journal) {
+    struct file_map map = {0};
+    enum ulp_status status = file_map_open(path, FILE_REFUSE_LINKS, &map);
+
+    return status ? status : journal_parse(path, &map, ret_journal);
 }
 
 void journal_release(struct journal *journal) {

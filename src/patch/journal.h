@@ -19,6 +19,9 @@ struct journal {
 };
 
 enum ulp_status journal_open(const char *path, struct journal *ret_journal);
+
+/* The same for bytes that are in memory; takes over `map`, also when it fails. */
+enum ulp_status journal_parse(const char *what, struct file_map *map, struct journal *ret_journal);
 void journal_release(struct journal *journal);
 
 /* Goes through its blocks, in order, each checked to lie inside of the grid. */

@@ -333,9 +333,7 @@ enum ulp_status layout_compare(const struct ulp_tensor *have, size_t have_count,
                                const struct ulp_tensor *want, size_t want_count,
                                const char *have_name, const char *want_name) {
     for (size_t i = 0; i < have_count || i < want_count; i++) {
-        int order = i == have_count   ? 1
-                    : i == want_count ? -1
-                                      : strcmp(have[i].name, want[i].name);
+        int order = i == have_count ? 1 : i == want_count ? -1 : strcmp(have[i].name, want[i].name);
 
         if (order)
             return fail(ULP_E_LAYOUT, "tensor %s is in %s, but not in %s",
@@ -366,7 +364,8 @@ enum ulp_status layout_copy(const struct ulp_tensor *tensors, size_t count, stru
         copies[i] = tensors[i];
         status = arena_text(arena, tensors[i].name, strlen(tensors[i].name), &copies[i].name);
         if (!status)
-            status = arena_text(arena, tensors[i].dtype, strlen(tensors[i].dtype), &copies[i].dtype);
+            status =
+                arena_text(arena, tensors[i].dtype, strlen(tensors[i].dtype), &copies[i].dtype);
         if (!status)
             status = arena_zeroed(arena, tensors[i].rank, sizeof *shape, &shape);
         if (!status && tensors[i].rank)

@@ -128,8 +128,7 @@ static enum ulp_status replace_in_sums(void *user, const struct staged_block *st
  * anything is written, so a journal that strayed here does no harm. */
 static enum ulp_status check_journal(const struct journal *journal, struct ulp_weights *weights) {
     struct ulp_root root;
-    enum ulp_status status =
-        journal_each_block(journal, &weights->grid, replace_in_sums, weights);
+    enum ulp_status status = journal_each_block(journal, &weights->grid, replace_in_sums, weights);
 
     if (!status)
         status = table_root(&weights->grid, weights->sums, &root);

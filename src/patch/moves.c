@@ -70,7 +70,7 @@ static int8_t clip(int64_t step) {
             TYPE a, b;                                                                             \
                                                                                                    \
             memcpy(&a, old + WIDTH * (size_t)i, WIDTH);                                            \
-            memcpy(&b, new + WIDTH * (size_t)i, WIDTH);                                            \
+            memcpy(&b, new + WIDTH *(size_t)i, WIDTH);                                             \
             to[i] = (struct code_move){positions[i], clip((STEP)(TYPE)(b - a))};                   \
         }                                                                                          \
     }

@@ -21,8 +21,7 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
 
     *output = (struct patch_output){.sink = sink, .table = *table};
     *table = (struct table){0};
-    pthread_mutex_init(&output->lock, NULL);
-    pthread_cond_init(&output->turn, NULL);
+    lock_make(&output->lock);
     status = mem_zeroed(output->table.grid.chunk_count, sizeof *output->table.chunks,
                         &output->table.chunks);
     if (!status)
@@ -45,29 +44,29 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     entry->bytes = changes ? bytes : 0;
     entry->changes = changes;
     entry->checksum = changes ? patch_checksum(data, bytes) : 0;
-    pthread_mutex_lock(&output->lock);
+    lock_take(&output->lock);
     while (output->next != chunk && !output->failed)
-        pthread_cond_wait(&output->turn, &output->lock);
+        lock_wait(&output->lock);
     if (output->failed)
         status = fail(ULP_E_CANCELLED, "another chunk failed");
-    pthread_mutex_unlock(&output->lock);
+    lock_give(&output->lock);
     if (!status && entry->bytes)
         status = put(output, data, bytes);
     if (status)
         return status;
-    pthread_mutex_lock(&output->lock);
+    lock_take(&output->lock);
     output->table.changes += changes;
     output->next++;
-    pthread_cond_broadcast(&output->turn);
-    pthread_mutex_unlock(&output->lock);
+    lock_wake(&output->lock);
+    lock_give(&output->lock);
     return ULP_OK;
 }
 
 void output_fail(struct patch_output *output) {
-    pthread_mutex_lock(&output->lock);
+    lock_take(&output->lock);
     output->failed = true;
-    pthread_cond_broadcast(&output->turn);
-    pthread_mutex_unlock(&output->lock);
+    lock_wake(&output->lock);
+    lock_give(&output->lock);
 }
 
 enum ulp_status output_end(struct patch_output *output) {
@@ -86,6 +85,5 @@ enum ulp_status output_end(struct patch_output *output) {
 
 void output_release(struct patch_output *output) {
     table_release(&output->table);
-    pthread_mutex_destroy(&output->lock);
-    pthread_cond_destroy(&output->turn);
+    lock_destroy(&output->lock);
 }

@@ -6,9 +6,8 @@
 #ifndef PATCH_OUTPUT_H
 #define PATCH_OUTPUT_H
 
+#include "base/lock.h"
 #include "patch/table.h"
-
-#include <pthread.h>
 
 struct patch_output {
     const struct ulp_sink *sink;
@@ -16,9 +15,8 @@ struct patch_output {
     uint64_t bytes;     /* written so far */
     uint64_t write_ns;
 
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t turn;
-    size_t next; /* chunk to be written */
+    struct lock lock; /* guards what follows */
+    size_t next;      /* chunk to be written */
     bool failed;
 };
 

@@ -185,7 +185,7 @@ static enum ulp_status verify_chunk(void *user, uint64_t chunk) {
 
     if (!job->patch->table.chunks[chunk].bytes)
         return ULP_OK;
-    status = workers_take(job->workers, &worker);
+    status = workers_take(job->workers, job->patch->table.grid.chunks[chunk].words, &worker);
     if (!status)
         status = patch_chunk(job->patch, (size_t)chunk, worker, &segment);
     for (size_t b = 0; !status && b < blocks; b++)

@@ -81,8 +81,8 @@ static void span_replace(const struct block_walk *block, const void *data, struc
                rebased[n - 1] * width / 8 == (positions[i + n] - span.first) * width / 8)
             n--; /* the changes of one word stay together */
         digest_replace((const uint8_t *)data + span.offset, (size_t)span.words * width,
-                       span.offset / DIGEST_WORD_BYTES, width, rebased, n, values + (size_t)i * width,
-                       sum);
+                       span.offset / DIGEST_WORD_BYTES, width, rebased, n,
+                       values + (size_t)i * width, sum);
         i += n;
     }
 }

@@ -8,10 +8,12 @@
 
 #include "patch/grid.h"
 
-/* Memory for a block of the widest elements, and for its positions. */
-#define PLACE_BYTES (8u * (size_t)CODE_BLOCK_MAX)
+/* Memory for a block of the widest elements. */
+#define PLACE_WORD_BYTES 8u
+#define PLACE_BYTES (PLACE_WORD_BYTES * (size_t)CODE_BLOCK_MAX)
 
-/* The block's elements, in place or copied to `scratch` (PLACE_BYTES). `data` is the whole tensor's. */
+/* The block's elements, in place or copied to `scratch`, which has room for them. `data` is the whole
+ * tensor's. */
 const void *place_read(const struct block_walk *block, const void *data, void *scratch);
 
 /* Adds the sum of the block's elements. */

@@ -57,8 +57,7 @@ static enum ulp_status set_out(const struct squash_job *job, size_t chunk, struc
     t->elements = to = t->worker->new_copy.data;
     while (block_walk_next(&block)) {
         const size_t part = (size_t)block.words * block.chunk->kind.width;
-        const void *data =
-            job->weights->tensors[piece_region(grid, block.piece)->tensor].data;
+        const void *data = job->weights->tensors[piece_region(grid, block.piece)->tensor].data;
 
         memcpy(to, place_read(&block, data, t->worker->old), part);
         to += part;
@@ -100,8 +99,8 @@ static enum ulp_status step(const struct grid *grid, size_t chunk, struct travel
         uint32_t count = t->changes.changes ? t->changes.counts[block.index] : 0;
 
         scan->gather(elements, positions, count, t->worker->values);
-        status = chunk_moves_add(&t->moves, block.index, width, positions, count,
-                                 t->worker->values, values);
+        status = chunk_moves_add(&t->moves, block.index, width, positions, count, t->worker->values,
+                                 values);
         scan->scatter(elements, positions, count, values);
         positions = count ? positions + count : positions;
         values = count ? values + (size_t)count * width : values;
@@ -140,7 +139,8 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
         .grid = &job->output.table.grid, .old = job->weights->tensors, .coder = job->coder};
     struct encoded_chunk encoded = {0};
     struct traveller t = {0};
-    enum ulp_status status = workers_take(job->workers, &t.worker);
+    enum ulp_status status =
+        workers_take(job->workers, job->output.table.grid.chunks[chunk].words, &t.worker);
 
     if (!status)
         status = set_out(job, chunk, &t);
@@ -182,8 +182,7 @@ static enum ulp_status check_chain(const struct ulp_weights *weights,
             return status;
         if (!same_root(at, &table->parent))
             return fail(ULP_E_WRONG_BASE, "patch %zu, %s, does not start where %s", i + 1,
-                        quote(patches[i]->name).text,
-                        i ? "the one before it ends" : "the base is");
+                        quote(patches[i]->name).text, i ? "the one before it ends" : "the base is");
         if (table->history && (!before || !same_root(before, &table->before)))
             return fail(ULP_E_NEEDS_HISTORY,
                         "patch %zu, %s, is coded with history; name the checkpoint before the base",
@@ -221,7 +220,8 @@ enum ulp_status squash(const struct ulp_weights *weights, const struct ulp_patch
 
     options = options ? options : &plain;
     if (!count || count > LIMIT_SQUASH)
-        return fail(ULP_E_USAGE, "%zu patches to squash; 1 to %u are possible", count, LIMIT_SQUASH);
+        return fail(ULP_E_USAGE, "%zu patches to squash; 1 to %u are possible", count,
+                    LIMIT_SQUASH);
     job.coder = options->coder;
     status = check_chain(weights, patches, count);
     if (!status)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "patch/staging.h"
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
@@ -24,7 +25,7 @@ struct staging {
     uint64_t budget;
     char *directory;
 
-    pthread_mutex_t lock; /* guards what follows */
+    struct lock lock; /* guards what follows */
     struct stretch *stretches;
     uint64_t held, spilled;
     int file; /* descriptor + 1 */
@@ -45,7 +46,7 @@ enum ulp_status staging_new(uint64_t budget, const char *directory, struct stagi
     if (status)
         return status;
     staging->budget = budget;
-    pthread_mutex_init(&staging->lock, NULL);
+    lock_make(&staging->lock);
     status = mem_copy_text(spill_directory(directory), &staging->directory);
     if (status) {
         staging_free(staging);
@@ -70,7 +71,7 @@ void staging_free(struct staging *staging) {
     }
     if (staging->file)
         close(staging->file - 1);
-    pthread_mutex_destroy(&staging->lock);
+    lock_destroy(&staging->lock);
     mem_free(staging->directory);
     mem_free(staging);
 }
@@ -133,7 +134,7 @@ enum ulp_status staging_take(struct staging *staging, size_t bytes, void *ret_po
 
     if (status)
         return status;
-    pthread_mutex_lock(&staging->lock);
+    lock_take(&staging->lock);
     if (bytes <= staging->budget && staging->held <= staging->budget - bytes)
         status = hold(staging, stretch, bytes);
     else
@@ -143,7 +144,7 @@ enum ulp_status staging_take(struct staging *staging, size_t bytes, void *ret_po
         staging->stretches = stretch;
         memcpy(ret_pointer, &stretch->data, sizeof stretch->data);
     }
-    pthread_mutex_unlock(&staging->lock);
+    lock_give(&staging->lock);
     if (status)
         mem_free(stretch);
     return status;

@@ -5,7 +5,6 @@
 
 #include "base/status.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -303,19 +303,32 @@ static enum ulp_status read_body(const char *what, struct cursor *cursor, uint64
     return status ? status : read_sums(what, cursor, table);
 }
 
-enum ulp_status table_read(const char *what, const struct trailer *trailer, const uint8_t *bytes,
-                           struct table *ret_table) {
+enum ulp_status table_parse(const char *what, const struct trailer *trailer, const uint8_t *bytes,
+                            struct table *ret_table) {
     const size_t count = (size_t)trailer->table_bytes;
     struct cursor cursor = {bytes, bytes + count, false};
     struct table table = {0};
-    enum ulp_status status;
+    enum ulp_status status = read_body(what, &cursor, trailer->table_offset, &table);
 
-    if (patch_checksum(bytes, count) != trailer->checksum)
-        return fail(ULP_E_CHECKSUM, "%s: the bytes of its table are not those that were written",
-                    quote(what).text);
-    status = read_body(what, &cursor, trailer->table_offset, &table);
     if (!status)
         status = check_canonical(what, &table, bytes, count);
+    if (status) {
+        table_release(&table);
+        return status;
+    }
+    *ret_table = table;
+    return ULP_OK;
+}
+
+enum ulp_status table_read(const char *what, const struct trailer *trailer, const uint8_t *bytes,
+                           struct table *ret_table) {
+    struct table table = {0};
+    enum ulp_status status;
+
+    if (patch_checksum(bytes, (size_t)trailer->table_bytes) != trailer->checksum)
+        return fail(ULP_E_CHECKSUM, "%s: the bytes of its table are not those that were written",
+                    quote(what).text);
+    status = table_parse(what, trailer, bytes, &table);
     if (!status && table.grid.whole)
         status = check_child(what, &table);
     if (status) {

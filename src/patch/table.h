@@ -62,6 +62,10 @@ enum ulp_status trailer_read(const char *what, const uint8_t bytes[PATCH_TRAILER
 enum ulp_status table_read(const char *what, const struct trailer *trailer, const uint8_t *bytes,
                            struct table *ret_table);
 
+/* The same but for the checksum and the child root, which no damage gets past. */
+enum ulp_status table_parse(const char *what, const struct trailer *trailer, const uint8_t *bytes,
+                            struct table *ret_table);
+
 /* The first lane of the keyed sum of these bytes. */
 uint64_t patch_checksum(const void *data, size_t bytes);
 

@@ -83,8 +83,8 @@ enum ulp_status weights_match(const struct ulp_weights *weights, const struct ul
     if (!status)
         status = layout_copy(tensors, count, arena, &sorted);
     if (!status)
-        status = layout_compare(sorted, count, weights->tensors, weights->count,
-                                "the other state", "the weights");
+        status = layout_compare(sorted, count, weights->tensors, weights->count, "the other state",
+                                "the weights");
     if (!status)
         *ret_tensors = sorted;
     return status;
@@ -122,11 +122,10 @@ static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
     const struct grid *grid = &job->weights->grid;
     struct block_walk block = block_walk_start(grid, (size_t)chunk);
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, &worker);
+    enum ulp_status status = workers_take(job->workers, grid->chunks[chunk].words, &worker);
 
     if (!status)
-        status =
-            chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);
+        status = chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);
     while (!status && block_walk_next(&block))
         status = remember_block(job, worker, &block, (size_t)chunk);
     workers_give(job->workers, worker);

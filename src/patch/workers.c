@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patch/workers.h"
 
+#include "base/lock.h"
 #include "base/memory.h"
 #include "patch/place.h"
 
-#include <pthread.h>
-
 struct workers {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct worker *idle;
 };
 
@@ -17,7 +16,7 @@ enum ulp_status workers_new(struct workers **ret_workers) {
 
     if (status)
         return status;
-    pthread_mutex_init(&workers->lock, NULL);
+    lock_make(&workers->lock);
     *ret_workers = workers;
     return ULP_OK;
 }
@@ -46,7 +45,7 @@ void workers_free(struct workers *workers) {
         workers->idle = worker->next;
         worker_free(worker);
     }
-    pthread_mutex_destroy(&workers->lock);
+    lock_destroy(&workers->lock);
     mem_free(workers);
 }
 
@@ -57,17 +56,7 @@ static enum ulp_status worker_new(struct worker **ret_worker) {
     if (status)
         return status;
     worker->bytes = worker->old_copy = worker->new_copy = BUFFER(CHUNK_BYTES_MAX);
-    status = code_encoder_new(&worker->encoder);
-    if (!status)
-        status = code_scratch_new(&worker->scratch);
-    if (!status)
-        status = mem_zeroed(PLACE_BYTES, 1, &worker->old);
-    if (!status)
-        status = mem_zeroed(PLACE_BYTES, 1, &worker->new);
-    if (!status)
-        status = mem_zeroed(PLACE_BYTES, 1, &worker->values);
-    if (!status)
-        status = mem_zeroed(CODE_BLOCK_MAX, sizeof *worker->positions, &worker->positions);
+    status = code_scratch_new(&worker->scratch);
     if (status) {
         worker_free(worker);
         return status;
@@ -76,16 +65,45 @@ static enum ulp_status worker_new(struct worker **ret_worker) {
     return ULP_OK;
 }
 
-enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker) {
+static enum ulp_status make_room(struct worker *worker, size_t words) {
+    enum ulp_status status;
+
+    words = words < CODE_BLOCK_MAX ? words : CODE_BLOCK_MAX;
+    if (words <= worker->words)
+        return ULP_OK;
+    status = mem_resize(&worker->old, words, PLACE_WORD_BYTES);
+    if (!status)
+        status = mem_resize(&worker->new, words, PLACE_WORD_BYTES);
+    if (!status)
+        status = mem_resize(&worker->values, words, PLACE_WORD_BYTES);
+    if (!status)
+        status = mem_resize(&worker->positions, words, sizeof *worker->positions);
+    if (!status)
+        worker->words = words;
+    return status;
+}
+
+static struct worker *take_idle(struct workers *workers) {
     struct worker *worker;
 
-    pthread_mutex_lock(&workers->lock);
+    lock_take(&workers->lock);
     worker = workers->idle;
     if (worker)
         workers->idle = worker->next;
-    pthread_mutex_unlock(&workers->lock);
-    if (!worker)
-        return worker_new(ret_worker);
+    lock_give(&workers->lock);
+    return worker;
+}
+
+enum ulp_status workers_take(struct workers *workers, uint32_t words, struct worker **ret_worker) {
+    struct worker *worker = take_idle(workers);
+    enum ulp_status status = worker ? ULP_OK : worker_new(&worker);
+
+    if (!status)
+        status = make_room(worker, words);
+    if (status) {
+        workers_give(workers, worker);
+        return status;
+    }
     *ret_worker = worker;
     return ULP_OK;
 }
@@ -93,10 +111,10 @@ enum ulp_status workers_take(struct workers *workers, struct worker **ret_worker
 void workers_give(struct workers *workers, struct worker *worker) {
     if (!worker)
         return;
-    pthread_mutex_lock(&workers->lock);
+    lock_take(&workers->lock);
     worker->next = workers->idle;
     workers->idle = worker;
-    pthread_mutex_unlock(&workers->lock);
+    lock_give(&workers->lock);
 }
 
 enum ulp_status worker_blocks(struct worker *worker, size_t count) {
@@ -110,4 +128,8 @@ enum ulp_status worker_blocks(struct worker *worker, size_t count) {
     if (!status)
         worker->block_room = count;
     return status;
+}
+
+enum ulp_status worker_encoder(struct worker *worker) {
+    return worker->encoder ? ULP_OK : code_encoder_new(&worker->encoder);
 }

@@ -40,34 +40,60 @@ void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_
         sum_add(sum, digest_mix(first_word + words, load_le_partial(rest, tail)));
 }
 
-/* The word at `at` as bytes, zero-padded if the data end inside it. */
-static void load_word(const uint8_t *data, size_t bytes, size_t at,
-                      uint8_t word[DIGEST_WORD_BYTES]) {
-    memset(word, 0, DIGEST_WORD_BYTES);
-    memcpy(word, data + at, bytes - at < DIGEST_WORD_BYTES ? bytes - at : DIGEST_WORD_BYTES);
+/* The word at `at`, zero-padded if the data end inside it. */
+static inline uint64_t load_word(const uint8_t *data, size_t bytes, size_t at) {
+    return bytes - at >= DIGEST_WORD_BYTES ? load_le64(data + at)
+                                           : load_le_partial(data + at, bytes - at);
 }
+
+/* Values are placed into a word as they stand in memory: the first byte of the word is its lowest. */
+#define DEFINE_REPLACE(WIDTH, TYPE, TO_LE)                                                         \
+    static void replace_##WIDTH(const uint8_t *data, size_t bytes, uint64_t first_word,            \
+                                const uint32_t *positions, size_t count, const uint8_t *values,    \
+                                struct ulp_sum *sum) {                                             \
+        const uint32_t per_word = DIGEST_WORD_BYTES / WIDTH;                                       \
+        const uint64_t mask = UINT64_MAX >> (64 - 8 * WIDTH);                                      \
+                                                                                                   \
+        for (size_t i = 0; i < count;) {                                                           \
+            uint32_t index = positions[i] / per_word;                                              \
+            uint64_t old = load_word(data, bytes, (size_t)index * DIGEST_WORD_BYTES), new = old;   \
+                                                                                                   \
+            do { /* all changes inside this word */                                                \
+                unsigned shift = 8 * WIDTH * (positions[i] % per_word);                            \
+                TYPE value;                                                                        \
+                                                                                                   \
+                memcpy(&value, values + WIDTH * i, WIDTH);                                         \
+                new = (new & ~(mask << shift)) | (uint64_t)TO_LE(value) << shift;                  \
+            } while (++i < count && positions[i] / per_word == index);                             \
+            sum_subtract(sum, digest_mix(first_word + index, old));                                \
+            sum_add(sum, digest_mix(first_word + index, new));                                     \
+        }                                                                                          \
+    }
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LE_16 __builtin_bswap16
+#define LE_32 __builtin_bswap32
+#define LE_64 __builtin_bswap64
+#else
+#define LE_16
+#define LE_32
+#define LE_64
+#endif
+
+DEFINE_REPLACE(1, uint8_t, )
+DEFINE_REPLACE(2, uint16_t, LE_16)
+DEFINE_REPLACE(4, uint32_t, LE_32)
+DEFINE_REPLACE(8, uint64_t, LE_64)
 
 void digest_replace(const void *data, size_t bytes, uint64_t first_word, unsigned width,
                     const uint32_t *positions, size_t count, const void *values,
                     struct ulp_sum *sum) {
-    const uint8_t *value = values;
-    size_t i = 0;
+    static void (*const replace[])(const uint8_t *, size_t, uint64_t, const uint32_t *, size_t,
+                                   const uint8_t *,
+                                   struct ulp_sum *) = {replace_1, replace_2, replace_4, replace_8};
+    struct ulp_sum local = *sum; /* nobody else can see it, so it stays in registers */
 
-    while (i < count) {
-        size_t word_index = (size_t)positions[i] * width / DIGEST_WORD_BYTES;
-        size_t word_at = word_index * DIGEST_WORD_BYTES;
-        uint8_t word[DIGEST_WORD_BYTES];
-
-        load_word(data, bytes, word_at, word);
-        sum_subtract(sum, digest_mix(first_word + word_index, load_le64(word)));
-        for (; i < count; i++) { /* all changes inside this word */
-            size_t at = (size_t)positions[i] * width - word_at;
-
-            if (at >= DIGEST_WORD_BYTES)
-                break;
-            assert(word_at + at + width <= bytes);
-            memcpy(word + at, value + i * width, width);
-        }
-        sum_add(sum, digest_mix(first_word + word_index, load_le64(word)));
-    }
+    assert(!count || ((size_t)positions[count - 1] + 1) * width <= bytes);
+    replace[__builtin_ctz(width)](data, bytes, first_word, positions, count, values, &local);
+    *sum = local;
 }

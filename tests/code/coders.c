@@ -236,10 +236,13 @@ static enum ulp_status decode_against(const struct sample *sample, const struct 
                                       uint32_t *ret_count) {
     const struct code_block block = {.old = old, .elements = sample->elements[0]};
     struct code_segment *segment = NULL;
+    struct code_scratch *scratch = NULL;
     enum ulp_status status;
 
+    assert_ok(code_scratch_new(&scratch));
     assert_ok(code_open(sample->kind, sample->elements, 1, bytes->data, bytes->used, &segment));
-    status = code_decode(segment, NULL, 0, &block, positions, values, ret_count);
+    status = code_decode(segment, scratch, 0, &block, positions, values, ret_count);
+    code_scratch_free(scratch);
     code_close(segment);
     return status;
 }

@@ -55,18 +55,22 @@ static bool apply(struct pairs *pairs, uint32_t b, uint32_t count) {
 static enum ulp_status check_decode(struct pairs *pairs, const struct buffer *bytes,
                                     enum code_coder coder) {
     struct code_segment *segment = NULL;
+    struct code_scratch *scratch = NULL;
     enum ulp_status status = code_open(code_kind_of("BF16", 16), pairs->elements, BLOCKS,
                                        bytes->data, bytes->used, &segment);
 
+    if (!status)
+        status = code_scratch_new(&scratch);
     for (uint32_t b = 0; b < BLOCKS && !status; b++) {
         uint32_t count = 0;
 
-        status =
-            code_decode(segment, NULL, b, &pairs->blocks[b], pairs->positions, pairs->values, &count);
+        status = code_decode(segment, scratch, b, &pairs->blocks[b], pairs->positions,
+                             pairs->values, &count);
         if (!status && !apply(pairs, b, count))
             status =
                 ulp_fail(ULP_E_CODE, "coder %d gives other weights in block %u", (int)coder, b);
     }
+    code_scratch_free(scratch);
     code_close(segment);
     return status;
 }

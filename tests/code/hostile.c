@@ -47,10 +47,13 @@ static bool decode_block(const struct sample *sample, const struct code_segment 
     uint32_t most = code_changes(segment, b), changes = 0;
     uint32_t *positions = sample_memory(most, sizeof *positions);
     uint8_t *values = sample_memory(most, sample->kind.width);
+    struct code_scratch *scratch = NULL;
     enum ulp_status status;
 
+    assert_ok(code_scratch_new(&scratch));
     assert_true(most <= sample->blocks[b].elements);
-    status = code_decode(segment, NULL, b, &sample->blocks[b], positions, values, &changes);
+    status = code_decode(segment, scratch, b, &sample->blocks[b], positions, values, &changes);
+    code_scratch_free(scratch);
     if (status) {
         assert_true(is_refusal(status));
     } else {
@@ -213,11 +216,13 @@ static void test_any_bytes(void **state) {
 static enum ulp_status decode_all(const struct sample *sample, const struct code_segment *segment) {
     static uint32_t positions[4200];
     static uint8_t values[4200 * 8];
-    enum ulp_status status = ULP_OK;
+    struct code_scratch *scratch = NULL;
+    enum ulp_status status = code_scratch_new(&scratch);
     uint32_t changes;
 
     for (size_t b = 0; b < sample->count && !status; b++)
-        status = code_decode(segment, NULL, b, &sample->blocks[b], positions, values, &changes);
+        status = code_decode(segment, scratch, b, &sample->blocks[b], positions, values, &changes);
+    code_scratch_free(scratch);
     return status;
 }
 

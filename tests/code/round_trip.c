@@ -13,7 +13,7 @@ static const struct {
              {"I8", 8},    {"I16", 16}, {"I32", 32}, {"I64", 64}, {"strange", 4}, {"strange", 128}};
 
 static const uint32_t densities[] = {0, 1, 10, 100, 500, 990, 1000}; /* per mille */
-static const uint32_t sizes[] = {0, 1, 2, 63, 64, 65, 1000, 4097, 0, 128, 8300};
+static const uint32_t sizes[] = {0, 1, 2, 63, 64, 65, 1000, 4097, 0, 128, 2048, 8300};
 
 static struct code_kind kind_at(size_t type) {
     return code_kind_of(types[type].dtype, types[type].bits);

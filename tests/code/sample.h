@@ -191,14 +191,41 @@ static inline struct sample sample_for(const struct sample *sample, enum code_co
     return other;
 }
 
+/* Hears the places of the changes from the encoder. */
+struct sample_watch {
+    const struct sample *sample;
+    size_t next; /* block */
+};
+
+/* They are those of all changes, block after block. */
+static inline void sample_check_positions(void *user, size_t b, const uint32_t *positions,
+                                          uint32_t count) {
+    struct sample_watch *watch = user;
+    const struct code_block *block = &watch->sample->blocks[b];
+    const uint32_t width = watch->sample->kind.width;
+    uint32_t found = 0;
+
+    assert_int_equal(b, watch->next++);
+    for (uint32_t i = 0; i < block->elements; i++) {
+        if (element_get(block->old, width, i) == element_get(block->new, width, i))
+            continue;
+        assert_true(found < count);
+        assert_int_equal(positions[found++], i);
+    }
+    assert_int_equal(found, count);
+}
+
 /* With an encoder of its own. */
 static inline struct buffer sample_encode(const struct sample *sample) {
+    struct sample_watch watch = {sample, 0};
     struct buffer out = BUFFER(OUT_BYTES_MAX);
     struct code_encoder *encoder = NULL;
 
     assert_ok(code_encoder_new(&encoder));
+    code_encoder_watch(encoder, sample_check_positions, &watch);
     assert_ok(
         code_encode(encoder, sample->kind, sample->coder, sample->blocks, sample->count, &out));
+    assert_int_equal(watch.next, sample->count);
     code_encoder_free(encoder);
     return out;
 }
@@ -215,13 +242,14 @@ static inline struct code_block sample_old_block(const struct sample *sample,
 
 /* Decodes block `b` and compares with what really changed. */
 static inline void sample_check_block(const struct sample *sample,
-                                      const struct code_segment *segment, size_t b) {
+                                      const struct code_segment *segment,
+                                      struct code_scratch *scratch, size_t b) {
     const struct code_block block = sample_old_block(sample, segment, b);
     const uint32_t width = sample->kind.width, most = code_changes(segment, b);
     uint32_t *positions = sample_memory(most, sizeof *positions), found = 0, changes = 0;
     uint8_t *values = sample_memory(most, width);
 
-    assert_ok(code_decode(segment, NULL, b, &block, positions, values, &changes));
+    assert_ok(code_decode(segment, scratch, b, &block, positions, values, &changes));
     if (code_coder_of(segment) == CODE_DENSE)
         assert_int_equal(most, block.elements);
     else
@@ -241,14 +269,17 @@ static inline void sample_check_block(const struct sample *sample,
 
 static inline void sample_check_decode(const struct sample *sample, const struct buffer *bytes) {
     struct code_segment *segment = NULL;
+    struct code_scratch *scratch = NULL;
 
+    assert_ok(code_scratch_new(&scratch));
     assert_ok(code_open(sample->kind, sample->elements, sample->count, bytes->data, bytes->used,
                         &segment));
     assert_int_equal(code_coder_of(segment), sample->coder);
     assert_int_equal(code_needs_history(segment), sample->coder == CODE_HISTORY);
     for (size_t b = 0; b < sample->count; b++)
-        sample_check_block(sample, segment, b);
+        sample_check_block(sample, segment, scratch, b);
     code_close(segment);
+    code_scratch_free(scratch);
 }
 
 #endif

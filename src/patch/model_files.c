@@ -139,17 +139,14 @@ static enum ulp_status check_journal(const struct journal *journal, struct ulp_w
     return status;
 }
 
-/* A file may have been changed by itself and now be opened with its directory, or the other way round: then
- * the journal is not under our name, and the model is not whole. */
-static enum ulp_status recover(const char *path, struct open_model *open, bool *ret_recovered) {
+static enum ulp_status finish_journal(struct open_model *open, bool *ret_recovered) {
     struct journal journal = {0};
     struct ulp_weights *weights = NULL;
     enum ulp_status status;
 
     *ret_recovered = false;
     if (access(open->journal, F_OK))
-        return errno == ENOENT ? model_refuse_interrupted(path, open->model)
-                               : fail_errno("look for", open->journal);
+        return errno == ENOENT ? ULP_OK : fail_errno("look for", open->journal);
     log_message(ULP_LOG_WARN, "finishing an interrupted change: %s", quote(open->journal).text);
     status = journal_open(open->journal, &journal);
     if (!status)
@@ -164,6 +161,14 @@ static enum ulp_status recover(const char *path, struct open_model *open, bool *
     weights_free(weights);
     journal_release(&journal);
     return status;
+}
+
+/* Files may be reached by themselves and through their directory. A journal that was begun the other way
+ * cannot be finished from here, and nothing may be changed under it. */
+static enum ulp_status recover(const char *path, struct open_model *open, bool *ret_recovered) {
+    enum ulp_status status = finish_journal(open, ret_recovered);
+
+    return status ? status : model_refuse_interrupted(path, open->model);
 }
 
 enum ulp_status model_recover(const char *path, int *ret_recovered) {

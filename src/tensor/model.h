@@ -17,10 +17,10 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model);
 
 /* Also opens what stands between two states, for who is going to finish the change. */
 enum ulp_status model_open_interrupted(const char *path, struct ulp_model **ret_model);
-
-/* ULP_E_INTERRUPTED if a journal lies beside one of the model's files, or in their directory. */
-enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model);
 void model_free(struct ulp_model *model);
+
+/* ULP_E_INTERRUPTED when a journal lies beside one of its files or in their directory. */
+enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model);
 
 /* ULP_E_EXISTS when the directory already holds files that model_open() would look at. */
 enum ulp_status model_directory_is_free(const char *directory);

@@ -3,22 +3,26 @@
 """What the verbs on patches refuse, each with its own exit code: test_patch_refusals.py ULPSYNC [...]."""
 import fcntl
 import json
-import os
+import pathlib
 import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import cli_case
 from cli_case import CliCase, main, moved, run, weights, write_model
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "digest"))
+from root_oracle import content_sum  # noqa: E402: checksums are made of the same sums
+
 # Status numbers, as include/ulpsync/status.h pins them.
 USAGE = 2
 NOT_FOUND, EXISTS, NO_SPACE, FILE_KIND = 20, 21, 23, 25
 TRUNCATED, TRAILING, HEADER, NO_MODEL = 30, 31, 32, 42
-NOT_A_PATCH, VERSION, CHECKSUM, TABLE, LAYOUT, WRONG_BASE, NEEDS_HISTORY = 51, 52, 53, 54, 55, 56, 58
-INTERRUPTED, BUSY, JOURNAL = 60, 61, 62
+CODE, NOT_A_PATCH, VERSION, CHECKSUM, TABLE, LAYOUT, WRONG_BASE = 50, 51, 52, 53, 54, 55, 56
+WRONG_RESULT, NEEDS_HISTORY, INTERRUPTED, BUSY, JOURNAL = 57, 58, 60, 61, 62
 
 
 class Refusals(CliCase):
@@ -152,6 +156,56 @@ class Refusals(CliCase):
         self.assertEqual(run("apply", flipped, self.steps[0], "-o", self.dir / "out").returncode, CHECKSUM)
         self.assertEqual(run("squash", flipped, "-b", self.steps[0], "-o", self.dir / "out").returncode, CHECKSUM)
         self.assertEqual(self.everything(), before)
+
+    # ---- forged patches: wrong, with checksums that are right
+
+    def parts(self, number, data):
+        """The patch from the first step to one that holds `data`: its payload, and its table taken apart."""
+        new, patch = self.dir / f"forged-{number}", self.dir / f"forged-{number}.ulp"
+        for path, content in ((self.dir / "forged-0", self.data[0]), (new, data)):
+            write_model(path, {"w": ("BF16", [3_000], content)})
+        self.json("diff", self.dir / "forged-0", new, "-o", patch)
+        raw = patch.read_bytes()
+        table = raw[-16 - int.from_bytes(raw[-8:-4], "little"):-16]
+        self.assertEqual(struct.pack("<Q", content_sum(table)[0]), raw[-16:-8])
+        return raw[8:-16 - len(table)], table[:65], table[65:-16], table[-16:]
+
+    def forge(self, payload, *table):
+        patch, body = self.dir / "forged.ulp", b"".join(table)
+        patch.write_bytes(b"ulpatch\0" + payload + body + struct.pack("<QI", content_sum(body)[0], len(body)) + b"ulpe")
+        return patch
+
+    def test_forged_patches(self):
+        base = self.dir / "forged-0"
+        nothing, roots, layout, sums = self.parts(0, self.data[0])
+        self.assertEqual((nothing, layout[-1]), (b"", 0))
+        layout = layout[:-1]
+        payload, one_roots, one_entry, one_sums = self.parts(1, self.data[1])
+        other, _, other_entry, _ = self.parts(2, self.data[2])
+        self.json("verify", self.forge(payload, one_roots, one_entry, one_sums), "--base", base)
+        self.apply_fails(TABLE, "flags that are not known", self.forge(b"", b"\4", roots[1:], layout, b"\0", sums), base)
+        self.apply_fails(TABLE, "do not give the root", self.forge(b"", one_roots, layout, b"\0", sums), base)
+        self.apply_fails(TABLE, "the chunks do not fill the file", self.forge(b"x", roots, layout, b"\0", sums), base)
+        forged = self.forge(other, one_roots, other_entry, one_sums)
+        self.json("verify", forged)
+        for words in (["apply", forged, base, "-o", self.dir / "out"], ["apply", forged, base, "-i"],
+                      ["verify", forged, "--base", base], ["squash", forged, "--base", base, "-o", self.dir / "out"]):
+            self.fails(WRONG_RESULT, "would not become what the patch says", *words)
+        region = bytes([1, 0, 0, 1, 0, 0xb8, 0x17])  # one: tensor 0, row 0 of 1, columns 0 to 3000
+        parent = roots[1:33]
+        self.json("inspect", self.forge(b"", b"\2", parent, layout, region, b"\0", sums))
+        self.apply_fails(TABLE, "regions cannot be coded with history",
+                         self.forge(b"", b"\3", parent, parent, layout, region, b"\0", sums), base)
+
+    def test_forged_payloads(self):
+        base, codes = self.dir / "forged-0", set()
+        payload, roots, entry, sums = self.parts(1, self.data[1])
+        for at in range(len(payload)):
+            bad = payload[:at] + bytes([payload[at] ^ 1 << at % 8]) + payload[at + 1:]
+            patch = self.forge(bad, roots, entry[:-8], struct.pack("<Q", content_sum(bad)[0]), sums)
+            codes.add(run("verify", patch, "--base", base).returncode)
+        self.assertIn(CODE, codes)
+        self.assertLessEqual(codes, {0, CODE, TABLE, WRONG_RESULT})  # 0: a bit that nothing is read from
 
     # ---- models that do not fit
 

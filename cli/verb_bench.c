@@ -7,6 +7,7 @@
 #include "cli/terminal.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ struct bench {
     unsigned regime;
 };
 
-static volatile uint64_t result_sink; /* so that no result is optimised away */
+static atomic_uint_fast64_t result_sink; /* so that no result is optimised away */
 
 /* ---- the limits ---- */
 
@@ -94,9 +95,9 @@ static enum ulp_status limit_part(void *user, uint64_t part) {
     const uint8_t *new = states->tensors[STATE_NEW][0].data;
 
     if (job->measure == M_READ)
-        result_sink = limit_read(old + first, bytes, job->ahead);
+        atomic_store(&result_sink, limit_read(old + first, bytes, job->ahead));
     else if (job->measure == M_COMPARE)
-        result_sink = limit_compare(old + first, new + first, bytes, job->ahead);
+        atomic_store(&result_sink, limit_compare(old + first, new + first, bytes, job->ahead));
     else
         limit_copy((uint8_t *)states->tensors[STATE_BEFORE][0].data + first, old + first, bytes);
     return ULP_OK;

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 #define CLI_OPTIONS_MAX 32u
-#define CLI_OPERANDS_MAX 64u
+#define CLI_OPERANDS_MAX 4096u /* as many patches as can be squashed */
 
 struct cli_args {
     const struct cli_verb *verb;

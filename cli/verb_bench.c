@@ -97,8 +97,8 @@ static enum ulp_status limit_part(void *user, uint64_t part) {
         result_sink = limit_read(old + first, bytes, job->ahead);
     else if (job->measure == M_COMPARE)
         result_sink = limit_compare(old + first, new + first, bytes, job->ahead);
-    else /* the state before is needed no more */
-        limit_copy((uint8_t *)states->tensors[STATE_BEFORE][0].data + first, new + first, bytes);
+    else
+        limit_copy((uint8_t *)states->tensors[STATE_BEFORE][0].data + first, old + first, bytes);
     return ULP_OK;
 }
 
@@ -131,7 +131,8 @@ static enum ulp_status count_bytes(void *user, const void *data, size_t bytes) {
 }
 
 static enum ulp_status run_diff(struct bench *bench, enum measure measure, double *ret_seconds) {
-    const struct ulp_tensor *to = bench->states.tensors[measure == M_SCAN ? STATE_OLD : STATE_NEW];
+    const struct ulp_tensor *to =
+        bench->states.tensors[measure == M_SCAN ? STATE_BEFORE : STATE_NEW];
     struct ulp_diff_options options = {
         .pool = bench->pool, .progress = &bench->progress, .history = measure == M_ENCODE_HISTORY};
     uint64_t written = 0, lap = now_ns();
@@ -256,6 +257,9 @@ static enum ulp_status make_ready(struct bench *bench, const struct synth_run *r
         status = make_patch(bench, pool, false, &bench->plain);
     if (!status)
         status = make_patch(bench, pool, true, &bench->history);
+    if (!status) /* the state before is remembered; its place serves for a copy of the old one */
+        memcpy(bench->states.tensors[STATE_BEFORE][0].data,
+               bench->states.tensors[STATE_OLD][0].data, (size_t)bench->states.bytes);
     progress_end(&line);
     return status;
 }

@@ -19,7 +19,7 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
     uint8_t header[PATCH_HEADER_BYTES];
     enum ulp_status status;
 
-    *output = (struct patch_output){.sink = sink, .table = *table};
+    *output = (struct patch_output){.sink = sink, .table = *table, .failed_from = SIZE_MAX};
     *table = (struct table){0};
     lock_make(&output->lock);
     status = mem_zeroed(output->table.grid.chunk_count, sizeof *output->table.chunks,
@@ -34,8 +34,8 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
     return status;
 }
 
-/* The message of a failure is the failing thread's own; who only waited has nothing to add, and its
- * failure is not the lowest-numbered one. */
+/* The message of a failure is the failing thread's own; who only waited has nothing to add. It is behind
+ * the chunk that failed, so its failure is not the lowest-numbered one; those in front still go out. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes) {
     struct table_chunk *entry = &output->table.chunks[chunk];
@@ -45,9 +45,9 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     entry->changes = changes;
     entry->checksum = changes ? patch_checksum(data, bytes) : 0;
     lock_take(&output->lock);
-    while (output->next != chunk && !output->failed)
+    while (output->next != chunk && chunk < output->failed_from)
         lock_wait(&output->lock);
-    if (output->failed)
+    if (output->next != chunk)
         status = fail(ULP_E_CANCELLED, "another chunk failed");
     lock_give(&output->lock);
     if (!status && entry->bytes)
@@ -62,9 +62,10 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     return ULP_OK;
 }
 
-void output_fail(struct patch_output *output) {
+void output_fail(struct patch_output *output, size_t chunk) {
     lock_take(&output->lock);
-    output->failed = true;
+    if (chunk < output->failed_from)
+        output->failed_from = chunk;
     lock_wake(&output->lock);
     lock_give(&output->lock);
 }

@@ -15,9 +15,9 @@ struct patch_output {
     uint64_t bytes;     /* written so far */
     uint64_t write_ns;
 
-    struct lock lock; /* guards what follows */
-    size_t next;      /* chunk to be written */
-    bool failed;
+    struct lock lock;   /* guards what follows */
+    size_t next;        /* chunk to be written */
+    size_t failed_from; /* the first chunk that failed */
 };
 
 /* Writes the header. The output takes over `table`, whose grid is made, also when it fails. */
@@ -28,7 +28,7 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
  * ascending order of starting, or output_fail() must. No bytes: nothing changed. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes);
-void output_fail(struct patch_output *output);
+void output_fail(struct patch_output *output, size_t chunk);
 
 /* Writes table and trailer. */
 enum ulp_status output_end(struct patch_output *output);

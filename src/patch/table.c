@@ -297,6 +297,8 @@ static enum ulp_status read_body(const char *what, struct cursor *cursor, uint64
         read_root(cursor, &table->before);
     if (cursor->failed)
         return malformed(what, "it ends within the roots");
+    if (table->history && partial) /* moves are known by the chunks of whole tensors alone */
+        return malformed(what, "regions cannot be coded with history");
     status = read_grid(what, cursor, partial, table);
     if (!status)
         status = read_chunks(what, cursor, table_offset, table);

@@ -11,53 +11,26 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
 
-ULPSYNC = ""
-
-
-def run(*words, **more):
-    return subprocess.run([ULPSYNC, *map(str, words)], capture_output=True, text=True, timeout=120, **more)
+import cli_case
+from cli_case import CliCase, main, run, write_model
 
 
-def write_model(path, tensors, metadata=None):
-    """tensors: name -> (dtype, shape, bytes), written by this test's own encoder."""
-    header, at = ({"__metadata__": metadata} if metadata else {}), 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
-
-
-class Cli(unittest.TestCase):
+class Cli(CliCase):
     def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.dir)
+        super().setUp()
         self.model = self.dir / "model.safetensors"
         write_model(self.model, {"b.weight": ("BF16", [2, 3], bytes(range(12))), "a": ("F8_E4M3", [5], b"hello")},
                     {"format": "pt"})
-
-    def json(self, *words):
-        done = run(*words, "--json")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return json.loads(done.stdout)
-
-    def fails(self, code, fragment, *words):
-        done = run(*words)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(fragment, done.stderr)
-        self.assertEqual(done.stdout, "")
 
     # ---- the frame
 
     def test_help_lists_every_verb_and_each_teaches(self):
         program = run("--help").stdout
         verbs = re.findall(r"^  (\w+) ", program, re.M)
-        self.assertGreaterEqual(set(verbs), {"info", "digest", "synth", "reshard"})
+        self.assertGreaterEqual(set(verbs), {"info", "digest", "synth", "reshard", "diff", "apply", "recover",
+                                                "verify", "inspect", "squash", "bench"})
         for verb in verbs:
             for form in ([verb, "--help"], ["help", verb], [verb, "-h"]):
                 done = run(*form)
@@ -109,7 +82,7 @@ class Cli(unittest.TestCase):
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([ULPSYNC, "info", self.model], stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([cli_case.ULPSYNC, "info", self.model], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 24)
         self.assertIn("standard output", done.stderr)
 
@@ -130,10 +103,10 @@ class Cli(unittest.TestCase):
 
     def test_arguments_cannot_break_json_or_drive_the_terminal(self):
         bad = os.fsencode(self.dir) + b"/\xff\xed\xa0\x80\x1b[31m/x"
-        done = subprocess.run([ULPSYNC, "synth", "-o", bad, "--json"], capture_output=True)
+        done = subprocess.run([cli_case.ULPSYNC, "synth", "-o", bad, "--json"], capture_output=True)
         self.assertEqual(json.loads(done.stdout.decode())["error"]["code"], 20)
         for words in (["synth", "-o", bad], ["info", "--" + "\x1b[31m"], ["digest", bad]):
-            done = subprocess.run([ULPSYNC, *words], capture_output=True)
+            done = subprocess.run([cli_case.ULPSYNC, *words], capture_output=True)
             self.assertNotIn(b"\x1b", done.stderr)
             self.assertIn(b"\\x1b[31m", done.stderr)
 
@@ -165,7 +138,7 @@ class Cli(unittest.TestCase):
         text = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
         big.write_bytes(struct.pack("<Q", len(text)) + text)
         os.truncate(big, 8 + len(text) + size)  # sparse: no disk space, but a second of reading
-        process = subprocess.Popen([ULPSYNC, "digest", big, "--threads", "1"], stdout=subprocess.PIPE,
+        process = subprocess.Popen([cli_case.ULPSYNC, "digest", big, "--threads", "1"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         maps = pathlib.Path(f"/proc/{process.pid}/maps")
         while process.poll() is None and str(big) not in maps.read_text():
@@ -257,7 +230,7 @@ class Cli(unittest.TestCase):
 
     def test_interrupted_synth_leaves_nothing_behind(self):
         out = self.dir / "big"
-        process = subprocess.Popen([ULPSYNC, "synth", "-o", out, "-p", "300M", "-s", "2", "--threads", "1"],
+        process = subprocess.Popen([cli_case.ULPSYNC, "synth", "-o", out, "-p", "300M", "-s", "2", "--threads", "1"],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 30
         while not out.is_dir() and time.monotonic() < deadline:
@@ -271,7 +244,7 @@ class Cli(unittest.TestCase):
 
     def test_ignored_signals_stay_ignored(self):
         out = self.dir / "deaf"
-        process = subprocess.Popen(["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh", ULPSYNC, "synth", "-o", out,
+        process = subprocess.Popen(["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh", cli_case.ULPSYNC, "synth", "-o", out,
                                     "-p", "30M", "-s", "1"], stdout=subprocess.DEVNULL)
         while not out.is_dir():
             time.sleep(0.01)
@@ -280,20 +253,20 @@ class Cli(unittest.TestCase):
         self.assertEqual(process.wait(timeout=60), 0)
 
     def test_a_file_size_limit_is_a_clean_failure(self):
-        done = subprocess.run(["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", ULPSYNC, "synth", "-o", self.dir / "small",
+        done = subprocess.run(["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", cli_case.ULPSYNC, "synth", "-o", self.dir / "small",
                                "-p", "1M", "-s", "1"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 23, done.stderr)
         self.assertEqual(list((self.dir / "small").iterdir()), [])
 
     def test_too_few_open_files_is_a_clean_failure(self):
-        done = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$@"', "sh", ULPSYNC, "synth", "-o", self.dir / "few",
+        done = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$@"', "sh", cli_case.ULPSYNC, "synth", "-o", self.dir / "few",
                                "-p", "20K", "-s", "20"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 10, done.stderr)
         self.assertIn("ulimit", done.stderr)
         self.assertEqual(list((self.dir / "few").iterdir()), [])
 
     def test_progress_shows_on_a_terminal_only(self):
-        words = [ULPSYNC, "synth", "-o", self.dir / "t", "-p", "60M", "-s", "2", "--threads", "1"]
+        words = [cli_case.ULPSYNC, "synth", "-o", self.dir / "t", "-p", "60M", "-s", "2", "--threads", "1"]
         ours, theirs = pty.openpty()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
@@ -313,5 +286,4 @@ class Cli(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ULPSYNC = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()

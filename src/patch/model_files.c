@@ -127,8 +127,7 @@ static enum ulp_status replace_in_sums(void *user, const struct staged_block *st
  * anything is written, so a journal that strayed here does no harm. */
 static enum ulp_status check_journal(const struct journal *journal, struct ulp_weights *weights) {
     struct ulp_root root;
-    enum ulp_status status =
-        journal_each_block(journal, &weights->grid, replace_in_sums, weights);
+    enum ulp_status status = journal_each_block(journal, &weights->grid, replace_in_sums, weights);
 
     if (!status)
         status = table_root(&weights->grid, weights->sums, &root);
@@ -139,7 +138,7 @@ static enum ulp_status check_journal(const struct journal *journal, struct ulp_w
     return status;
 }
 
-static enum ulp_status recover(struct open_model *open, bool *ret_recovered) {
+static enum ulp_status finish_journal(struct open_model *open, bool *ret_recovered) {
     struct journal journal = {0};
     struct ulp_weights *weights = NULL;
     enum ulp_status status;
@@ -163,13 +162,21 @@ static enum ulp_status recover(struct open_model *open, bool *ret_recovered) {
     return status;
 }
 
+/* Files may be reached by themselves and through their directory. A journal that was begun the other way
+ * cannot be finished from here, and nothing may be changed under it. */
+static enum ulp_status recover(const char *path, struct open_model *open, bool *ret_recovered) {
+    enum ulp_status status = finish_journal(open, ret_recovered);
+
+    return status ? status : model_refuse_interrupted(path, open->model);
+}
+
 enum ulp_status model_recover(const char *path, int *ret_recovered) {
     struct open_model open = {0};
     bool recovered = false;
     enum ulp_status status = open_for_writing(path, &open);
 
     if (!status)
-        status = recover(&open, &recovered);
+        status = recover(path, &open, &recovered);
     close_model(&open);
     if (!status)
         *ret_recovered = recovered;
@@ -209,7 +216,7 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
     enum ulp_status status = open_for_writing(path, &open);
 
     if (!status)
-        status = recover(&open, &recovered);
+        status = recover(path, &open, &recovered);
     if (!status)
         status = model_prepare(open.model, patch, history, options, &weights, &apply);
     if (!status && !apply->already)

@@ -19,6 +19,9 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model);
 enum ulp_status model_open_interrupted(const char *path, struct ulp_model **ret_model);
 void model_free(struct ulp_model *model);
 
+/* ULP_E_INTERRUPTED when a journal lies beside one of its files or in their directory. */
+enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model);
+
 /* ULP_E_EXISTS when the directory already holds files that model_open() would look at. */
 enum ulp_status model_directory_is_free(const char *directory);
 

@@ -304,7 +304,7 @@ enum ulp_status model_journal_path(const char *path, char **ret_path) {
 }
 
 /* A file may be changed by itself, or with the directory that it is in. */
-static enum ulp_status refuse_interrupted(const char *path, const struct ulp_model *model) {
+enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model) {
     enum ulp_status status = ULP_OK;
 
     for (size_t i = 0; !status && i < 2 * model->shard_count; i++) {
@@ -354,7 +354,7 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
     enum ulp_status status = model_open_interrupted(path, &model);
 
     if (!status)
-        status = refuse_interrupted(path, model);
+        status = model_refuse_interrupted(path, model);
     if (status) {
         model_free(model);
         return status;

@@ -7,8 +7,6 @@
 
 #include "patch/patch.h"
 
-#include <pthread.h>
-
 #define THREADS 2
 
 static const struct form forms[] = {{"model.a", "F32", {300}, 1, 0},
@@ -163,7 +161,6 @@ struct share {
     size_t number; /* of the thread: it takes every THREADS-th bit */
     size_t refused, harmless, odd;
     enum ulp_status odd_status;
-    pthread_t thread;
 };
 
 /* As far as it goes; committed and compared with the true state if it goes to the end. */
@@ -213,8 +210,8 @@ static void forge_one(struct share *share, struct ulp_weights *weights, const st
     }
 }
 
-static void *forge_share(void *user) {
-    struct share *share = user;
+static enum ulp_status forge_share(void *user, uint64_t number) {
+    struct share *share = (struct share *)user + number;
     struct state live = state_copy(&share->original->base);
     struct ulp_weights *weights = weights_for(share->original, &live);
     uint8_t *data = malloc(share->original->bytes.used);
@@ -226,19 +223,19 @@ static void *forge_share(void *user) {
     free(data);
     ulp_weights_free(weights);
     state_free(&live);
-    return NULL;
+    return ULP_OK;
 }
 
 static void forge_all(struct original *original) {
     struct share shares[THREADS] = {{0}};
+    struct ulp_pool *pool = pool_of(THREADS);
     size_t refused = 0, harmless = 0;
 
-    for (size_t i = 0; i < THREADS; i++) {
+    for (size_t i = 0; i < THREADS; i++)
         shares[i] = (struct share){.original = original, .number = i};
-        assert_int_equal(pthread_create(&shares[i].thread, NULL, forge_share, &shares[i]), 0);
-    }
+    assert_ok(ulp_pool_run(pool, THREADS, forge_share, shares, NULL));
+    ulp_pool_free(pool);
     for (size_t i = 0; i < THREADS; i++) {
-        pthread_join(shares[i].thread, NULL);
         if (shares[i].odd)
             fail_msg("%zu odd outcomes, the last %s", shares[i].odd,
                      ulp_status_name(shares[i].odd_status));

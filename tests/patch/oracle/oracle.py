@@ -56,14 +56,17 @@ class Oracle:
         self.seen["with history" if before else "partial" if patch.partial else "whole"] += 1
         for chunk in patch.chunks:
             self.seen[("context", "history", "plain", "dense")[chunk[0] & 3] if chunk else "unchanged"] += 1
-            if chunk and chunk[0] & 3 < 2 and self.flipped(chunk):
-                self.seen["flipped classes"] += 1
+            if chunk and chunk[0] & 3 < 2:
+                self.count_classes(chunk)
 
-    @staticmethod
-    def flipped(chunk):
+    def count_classes(self, chunk):
+        """Where several classes are flipped, the order of the directory's columns matters."""
         bits = segment.Bits(chunk)
         bits.take(2)
-        return bits.take(4) + 1 > bits.take(5)
+        classes = bits.take(4) + 1
+        flipped = classes - bits.take(5)
+        self.seen["with several classes"] += classes > 1
+        self.seen["with several flipped"] += flipped > 1
 
     def whole(self, rng, base, child):
         said = self.library.diff(rng.choice(CODERS), self.path("base"), self.path("child"), self.path("patch"))
@@ -87,8 +90,8 @@ class Oracle:
         self.compare(names, base, child)
 
     def round(self, rng):
-        elements = rng.choice((30, 300, 3000))
-        dtypes = [rng.choice(list(states.WIDTHS)) for _ in range(rng.randrange(1, 8))]
+        elements = rng.choice((30, 300, 300, 3000, 3000, 20000))
+        dtypes = [rng.choice(list(states.WIDTHS)) for _ in range(rng.randrange(1, 8 if elements < 20000 else 3))]
         base = states.random_state(rng, dtypes, elements)
         child = states.changed(rng, base, rng.choice(DENSITIES))
         self.store(base=base, child=child)

@@ -204,7 +204,7 @@ static int apply(char **words, size_t count) {
     struct ulp_patch *patches[PATCHES_MAX] = {0};
     struct state state = {0};
     size_t opened = 0;
-    char hex[ULP_ROOT_HEX_BYTES] = "";
+    char hex[ULP_ROOT_HEX_BYTES] = "", message[1024];
     enum ulp_status status = ULP_OK, memory;
 
     for (size_t i = 4; !status && i < count && opened < PATCHES_MAX; i++)
@@ -213,7 +213,10 @@ static int apply(char **words, size_t count) {
         status = state_open(&state, words[0], words[1]);
     if (!status) {
         status = apply_patches(&state, words[2], patches, opened);
+        snprintf(message, sizeof message, "%s", ulp_last_error());
         memory = check_memory(&state, hex);
+        if (!memory && status)
+            ulp_fail(status, "%s", message);
         status = memory ? memory : status;
     }
     if (!status)

@@ -48,27 +48,34 @@ def random_state(rng, dtypes, elements):
     return state
 
 
-def random_step(rng, width, old):
-    kind = rng.random()
-    if kind < 0.9:
-        step = min(int(rng.expovariate(0.7)) + 1, 99) * rng.choice((-1, 1))
-    elif kind < 0.97:
+def random_step(rng, width, old, size):
+    sort = rng.random()
+    if sort < 0.97:
+        step = (int(rng.expovariate(1 / size)) + 1) * rng.choice((-1, 1))
+    elif sort < 0.99:
         step = rng.choice((1 << 8 * width - 1, rng.randrange(1 << 8 * width)))
     else:
         step = -2 * old  # a large one that depends on the element
     return old + step & (1 << 8 * width) - 1
 
 
+def habits(rng, density):
+    """For each of four sorts of exponents: how often an element changes, and how far. Makes several classes."""
+    if density in (0, 1):
+        return [(density, rng.choice((1, 5)))] * 4
+    return [(min(0.98, density * rng.choice((0.3, 1, 1.5))), rng.choice((0.3, 1, 20))) for _ in range(4)]
+
+
 def changed(rng, state, density):
-    """The state after a step that changes about this share of the elements; small numbers are likelier to."""
+    """The state after a step that changes about this share of the elements."""
     result = []
     for name, form, data in state:
-        kind = form.kind()
+        kind, sorts = form.kind(), habits(rng, density)
         elements = words(kind, data)
         for i, old in enumerate(elements):
-            chance = density if not kind.bits or density in (0, 1) else density * (1.6 if old & 1 << kind.low else 0.4)
+            chance, size = sorts[old >> kind.low & 3 if kind.bits else 0]
             if rng.random() < chance:
-                elements[i] = random_step(rng, kind.width, old)
+                elements[i] = random_step(rng, kind.width, old, size)
         result.append(Tensor(name, form, elements.tobytes()))
     return result
 

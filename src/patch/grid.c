@@ -97,7 +97,7 @@ static enum ulp_status check_order(const struct grid *grid) {
         for (size_t k = i; k-- > 0 && grid->regions[k].tensor == b->tensor;) {
             if (overlap(&grid->regions[k].box, &b->box))
                 return bad_region(&b->box, "overlaps another region");
-            if (i - k > LIMIT_TENSOR_REGIONS)
+            if (i - k >= LIMIT_TENSOR_REGIONS)
                 return fail(ULP_E_LIMIT, "tensor %s has more than %u regions",
                             quote(b->box.tensor).text, LIMIT_TENSOR_REGIONS);
         }

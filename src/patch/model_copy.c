@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A patched copy of a model: made under another name, then put into place. */
-#define _GNU_SOURCE /* renameat2 */
+#define _GNU_SOURCE /* renameat2, flock */
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,25 +110,56 @@ static enum ulp_status copy_entries(struct copier *copier, const char *from, con
 
     if (!directory)
         return fail_errno("list", from);
-    while (!status && (entry = readdir(directory)))
+    while (!status && (errno = 0, entry = readdir(directory)))
         status = copy_entry(copier, from, to, entry->d_name);
+    if (!status && errno)
+        status = fail_errno("list", from);
     closedir(directory);
     return status;
 }
 
 /* Only what copy_entries() makes is in it: plain files. */
-static void remove_directory(const char *path) {
-    DIR *directory = opendir(path);
+static void empty_directory(int descriptor) {
+    int again = dup(descriptor);
+    DIR *directory = again < 0 ? NULL : fdopendir(again);
     struct dirent *entry;
 
-    if (!directory)
-        return;
-    while ((entry = readdir(directory))) {
+    while (directory && (entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(directory), entry->d_name, 0);
+            unlinkat(descriptor, entry->d_name, 0);
     }
-    closedir(directory);
-    rmdir(path);
+    if (directory)
+        closedir(directory);
+    else if (again >= 0)
+        close(again);
+}
+
+static bool still_named(int descriptor, const char *path) {
+    struct stat here, there;
+
+    return !fstat(descriptor, &here) && !lstat(path, &there) && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
+/* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it goes;
+ * one that is still being filled by another process, or has just been put into place by it, does not. */
+static enum ulp_status claim_directory(const char *path, int *ret_directory) {
+    int directory;
+
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return fail_errno("make directory", path);
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return fail(ULP_E_FILE_KIND, "%s is in the way; remove it", quote(path).text);
+    if (directory < 0)
+        return fail_errno("open directory", path);
+    if (flock(directory, LOCK_EX | LOCK_NB) || !still_named(directory, path)) {
+        close(directory);
+        return fail(ULP_E_BUSY, "%s is being written by another process", quote(path).text);
+    }
+    empty_directory(directory);
+    *ret_directory = directory;
+    return ULP_OK;
 }
 
 /* PATH without slashes at its end, and the hidden name beside it. */
@@ -159,20 +191,22 @@ static enum ulp_status name_unfinished(const char *path, char **ret_path, char *
 
 static enum ulp_status copy_directory(struct copier *copier, const char *from, const char *out) {
     char *path = NULL, *unfinished = NULL;
+    int directory = -1;
     enum ulp_status status = name_unfinished(out, &path, &unfinished);
 
-    if (!status) {
-        remove_directory(unfinished); /* of a copy that was interrupted */
-        status = file_make_directory(unfinished);
-    }
+    if (!status)
+        status = claim_directory(unfinished, &directory);
     if (!status) {
         status = copy_entries(copier, from, unfinished);
         if (!status && renameat2(AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE))
             status = fail_errno("put into place", path);
         if (!status)
             status = file_sync_parent(path);
-        if (status)
-            remove_directory(unfinished);
+        if (status && still_named(directory, unfinished)) {
+            empty_directory(directory);
+            rmdir(unfinished);
+        }
+        close(directory);
     }
     mem_free(path);
     mem_free(unfinished);

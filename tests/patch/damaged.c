@@ -44,18 +44,19 @@ static void flip_bits_of_chunk(const struct bench *bench, const struct ulp_patch
                                size_t chunk) {
     const struct table_chunk *entry = &patch->table.chunks[chunk];
     const uint8_t *bytes = NULL;
+    struct worker worker = {0}; /* of no use to a patch in memory */
 
     for (size_t bit = 8 * (size_t)entry->offset; bit < 8 * (size_t)(entry->offset + entry->bytes);
          bit++) {
         flip(bench->bytes.data, bit);
-        if (patch_chunk_bytes(patch, chunk, NULL, &bytes) != ULP_E_CHECKSUM)
+        if (patch_chunk_bytes(patch, chunk, &worker, &bytes) != ULP_E_CHECKSUM)
             fail_msg("bit %zu was not missed", bit);
         if (bit % 4001 == 0)
             assert_int_equal(try_patch(bench->weights, bench->bytes.data, bench->bytes.used),
                              ULP_E_CHECKSUM);
         flip(bench->bytes.data, bit);
     }
-    assert_ok(patch_chunk_bytes(patch, chunk, NULL, &bytes));
+    assert_ok(patch_chunk_bytes(patch, chunk, &worker, &bytes));
 }
 
 static void test_every_bit_of_every_chunk(void **unused) {

@@ -9,6 +9,7 @@ As a library: Patch(bytes), then apply([patch], base, before). What is not right
 name of the status in docs/format/patch.md.
 """
 import argparse
+import array
 import itertools
 import pathlib
 import sys
@@ -33,7 +34,7 @@ def moves_between(before, after):
     """How each element of a tensor moved: -127 ... 127."""
     kind = after.form.kind()
     modulus, half = 1 << 8 * kind.width, 1 << 8 * kind.width - 1
-    moves = [0] * after.form.words()
+    moves = array.array("b", bytes(after.form.words()))
     for place, (old, new) in enumerate(zip(words(kind, before.data), words(kind, after.data))):
         if old != new:
             move = (new - old + half) % modulus - half
@@ -51,11 +52,10 @@ def block_places(form, pieces):
 
 
 def pick(elements, places):
-    """The elements at these places."""
+    """The elements at these places; `elements` is an array."""
     if isinstance(places, range):
         return elements[places.start:places.stop]
-    return type(elements)(elements.typecode, [elements[p] for p in places]) if hasattr(elements, "typecode") \
-        else [elements[p] for p in places]
+    return array.array(elements.typecode, [elements[place] for place in places])
 
 
 class Applying:
@@ -64,20 +64,25 @@ class Applying:
     def __init__(self, patches, base, before):
         self.patches, self.base = patches, base
         self.elements = [words(tensor.form.kind(), tensor.data) for tensor in base]
-        self.moves = [moves_between(*pair) for pair in zip(before, base)] if before else None
+        self.moves = [moves_between(*pair) for pair in zip(before, base)] if before is not None else None
         self.child = [Tensor(name, form, bytearray(data)) for name, form, data in base]
 
-    def apply_chunk(self, chunk, pieces, data):
+    def apply_chunk(self, patch, chunk, pieces, data):
         require(checksum(data) == chunk.checksum, "ULP_E_CHECKSUM", "a chunk is damaged")
         form_of = [self.base[piece.region.tensor].form for piece in pieces]
         kind = form_of[0].kind()
         blocks = [(piece.region.tensor, places)
                   for form, piece in zip(form_of, pieces) for places in block_places(form, [piece])]
         old = [pick(self.elements[number], places) for number, places in blocks]
-        moves = [pick(self.moves[number], places) for number, places in blocks] if self.moves else None
-        _, changes = segment.decode(kind, data, old, moves)
-        count = sum(map(len, changes))
-        require(count == chunk.changes, "ULP_E_CODE", f"{count} changes where the table says {chunk.changes}")
+        moves = None
+        if self.moves is not None and patch.table.before is not None:
+            moves = [pick(self.moves[number], places) for number, places in blocks]
+        opened = segment.open_segment(kind, data, list(map(len, old)))
+        require(opened.coder != segment.HISTORY or moves is not None, "ULP_E_TABLE", "a segment with history in a patch without")
+        announced = opened.announced in (None, chunk.changes)
+        require(announced, "ULP_E_TABLE", f"{opened.announced} changes where the table says {chunk.changes}")
+        changes = opened.decode(old, moves)
+        require(sum(map(len, changes)) == chunk.changes, "ULP_E_TABLE", "other changes than the table says")
         for (number, places), some in zip(blocks, changes):
             self.write(number, kind.width, ((places[place], new) for place, new in some))
 
@@ -90,19 +95,20 @@ class Applying:
         sums = iter(patch.table.sums)
         for chunk, pieces, data in zip(patch.table.chunks, patch.table.grid(), patch.chunks):
             if chunk.bytes:
-                self.apply_chunk(chunk, pieces, data)
-            for piece in pieces:
-                tensor = self.child[piece.region.tensor]
-                require(tables.piece_sum(tensor, piece) == next(sums), "ULP_E_WRONG_RESULT", "the changes lead elsewhere")
+                self.apply_chunk(patch, chunk, pieces, data)
+            for piece in pieces if not patch.partial else ():
+                right = tables.piece_sum(self.child[piece.region.tensor], piece) == next(sums)
+                require(right, "ULP_E_WRONG_RESULT", "the changes lead elsewhere")
 
 
-def check_history(patch, before):
-    if patch.table.before is None:
-        return None
-    require(before is not None, "ULP_E_NEEDS_HISTORY", f"it needs the state {patch.table.before.hex()}")
-    right = layout_of(before) == patch.table.layout and root(before) == patch.table.before
-    require(right, "ULP_E_NEEDS_HISTORY", "another state before")
-    return before
+def check_history(patches, before):
+    """The state before, if any of the patches needs it."""
+    needed = {patch.table.before for patch in patches} - {None}
+    for name in needed:
+        require(before is not None, "ULP_E_NEEDS_HISTORY", f"it needs the state {name.hex()}")
+        right = layout_of(before) == patches[0].table.layout and root(before) == name
+        require(right, "ULP_E_NEEDS_HISTORY", "another state before")
+    return before if needed else None
 
 
 def child_of_parts(patches, child):
@@ -132,7 +138,7 @@ def apply(patches, base, before=None, child=None):
     if base_root == child:
         return base, child
     require(base_root == patches[0].table.parent, "ULP_E_WRONG_BASE", "another base")
-    applying = Applying(patches, base, check_history(patches[0], before))
+    applying = Applying(patches, base, check_history(patches, before))
     for patch in patches:
         applying.apply(patch)
     require(root(applying.child) == child, "ULP_E_WRONG_RESULT", "the changes lead elsewhere")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments: the coded changes of a chunk, as docs/format/code.md has them.
 
-decode(kind, data, blocks, moves) gives (coder, changes): for each block a list of (element, new value), ascending.
-`blocks` are the old elements, an array for each block; `moves` how they moved before, or None.
+open_segment(kind, data, sizes) reads what can be read without the weights: header and directory. Of the result, `coder`
+is one of those below and `announced` the number of changes, or None where only the weights tell. Its decode(blocks, moves)
+gives for each block a list of (element, new value), ascending. `blocks` are the old elements, an array for each block;
+`moves` how they moved before, or None.
 """
 import array
 import functools
@@ -14,6 +16,7 @@ from state import Refused, words
 CONTEXT, HISTORY, PLAIN, DENSE = range(4)
 STATES = 1024
 BLOCK_ELEMENTS = 1 << 18
+TOP_GAP_SYMBOL = 75
 
 
 def check(condition, message):
@@ -136,6 +139,10 @@ def value_range(symbol):
     return 2 + symbol % 2 << extra, extra
 
 
+def value_symbol(value):
+    return next(s for s in itertools.count() if value_range(s + 1)[0] > value)
+
+
 def normalised(counts):
     total = sum(counts)
     shares = [max((STATES * c + total // 2) // total, 1 if c else 0) for c in counts]
@@ -170,8 +177,9 @@ def read_gap_table(bits):
     """None if the bit before says that there are no events."""
     if not bits.take(1):
         return None
-    rate = bits.take(16)
-    return gap_table(rate, bits.take(7))
+    rate, top = bits.take(16), bits.take(7)
+    check(top <= TOP_GAP_SYMBOL, "a gap symbol beyond the last")
+    return gap_table(rate, top)
 
 
 # ---- payloads ------------------------------------------------------------------------------------
@@ -220,9 +228,10 @@ def cut(data, lengths):
 # ---- context and history -------------------------------------------------------------------------
 
 class Classes:
-    """Header and models of a segment that is coded as context or history."""
+    """Map and models of a segment that is coded as context or history."""
 
-    def __init__(self, bits, buckets):
+    def __init__(self, bits, kind, buckets):
+        self.kind = kind
         self.count = bits.take(4) + 1
         self.flipped = bits.take(5)
         check(self.flipped <= self.count, "more flipped classes than classes")
@@ -230,7 +239,16 @@ class Classes:
         self.gaps, self.values = [], []
         for _ in range(self.count):
             self.gaps.append(read_gap_table(bits))
-            self.values.append(tans_table(read_shares(bits, bits.take(8) + 1)) if bits.take(1) else None)
+            self.values.append(self.read_value_table(bits))
+
+    def read_value_table(self, bits):
+        if not bits.take(1):
+            return None
+        top = bits.take(8)
+        check(top <= value_symbol((1 << 8 * self.kind.width) - 2), "values that are wider than the elements")
+        shares = read_shares(bits, top + 1)
+        check(shares[top], "a top value symbol that does not occur")
+        return tans_table(shares)
 
     def read_map(self, bits):
         cells = []
@@ -242,21 +260,23 @@ class Classes:
         return cells
 
     def read_counts(self, bits, sizes):
-        """(events, changes) of each class, for each block."""
-        none = [0] * len(sizes)
-        events = [bits.column(len(sizes)) if gaps else none for gaps in self.gaps]
-        changes = [bits.column(len(sizes)) if values else none for values in self.values[self.flipped:]]
-        for c in range(self.flipped):
-            check(self.values[c] or not any(events[c]), "changes of a class that announced none")
-        changes = events[:self.flipped] + changes
+        """For each block (events, changes) of each class. Only flipped classes need two columns."""
+        events, changes = [], []
+        for c in range(self.count):
+            events.append(bits.column(len(sizes)) if self.gaps[c] else [0] * len(sizes))
+            if c < self.flipped:
+                check(self.values[c] or not any(events[c]), "changes of a class that announced none")
+                changes.append(events[c])
+            else:
+                changes.append(bits.column(len(sizes)) if self.values[c] else [0] * len(sizes))
         for block, size in enumerate(sizes):
-            told = sum(e[block] for e in events) + sum(c[block] for c in changes[self.flipped:])
-            check(told <= size, "more events than elements")
+            for counts in (events, changes):
+                check(sum(count[block] for count in counts) <= size, "more events or changes than elements")
         return [[(events[c][block], changes[c][block]) for c in range(self.count)] for block in range(len(sizes))]
 
-    def members(self, kind, old, moves):
+    def members(self, old, moves):
         """For each class the places of its elements in the block."""
-        tables = class_tables(kind, self.maps)
+        tables = class_tables(self.kind, self.maps)
         upper = uppermost(old)
         members = [[] for _ in range(self.count)]
         if moves is None:
@@ -298,7 +318,7 @@ def class_tables(kind, maps):
     return [exponent_cells(kind).translate(bytes(cells) + bytes(192)) for cells in maps]
 
 
-def decode_block(classes, counts, payload):
+def decode_runs(classes, counts, payload):
     """(ranks of the events, values of the changes) of each class."""
     runs = []
     for c, (events, changes) in enumerate(counts):
@@ -323,35 +343,35 @@ def stepped(kind, old, value, move):
     return old + (-step if move < 0 else step) & (1 << 8 * kind.width) - 1
 
 
-def decode_context(bits, kind, blocks, moves):
-    classes = Classes(bits, 1 if moves is None else 7)
-    counts = classes.read_counts(bits, [len(old) for old in blocks])
-    lengths = bits.column(len(blocks))
-    payloads = cut(bits.rest(), lengths)
-    decoded = []
-    for block_counts, payload in zip(counts, payloads):
-        if any(events or changes for events, changes in block_counts):
-            decoded.append(decode_block(classes, block_counts, Payload(payload)))
-        else:
-            check(not payload, "a payload of a block without events")
-            decoded.append(None)
-    return [meet_weights(classes, kind, *block) for block in zip(decoded, blocks, moves or [None] * len(blocks))]
+class ContextSegment:
+    def __init__(self, bits, coder, kind, sizes):
+        self.coder = coder
+        self.classes = Classes(bits, kind, 7 if coder == HISTORY else 1)
+        self.counts = self.classes.read_counts(bits, sizes)
+        lengths = bits.column(len(sizes))
+        self.payloads = cut(bits.rest(), lengths)
+        self.announced = sum(changes for block in self.counts for _, changes in block)
+        for counts, payload in zip(self.counts, self.payloads):
+            check(any(map(any, counts)) == (len(payload) > 0), "a payload for nothing, or none where one is needed")
 
+    def decode(self, blocks, moves):
+        if self.coder == CONTEXT or moves is None:
+            moves = [None] * len(blocks)
+        return [self.decode_block(*block) for block in zip(self.counts, self.payloads, blocks, moves)]
 
-def meet_weights(classes, kind, runs, old, moves):
-    if runs is None:
-        if classes.flipped == classes.count:
+    def decode_block(self, counts, payload, old, moves):
+        classes = self.classes
+        if not payload and classes.flipped == classes.count:
             return []
-        # Flipped classes without events and changes must have no elements here; that shows only now.
-        runs = [([], [])] * classes.count
-    changes = []
-    for c, members in enumerate(classes.members(kind, old, moves)):
-        ranks, values = runs[c]
-        places = changed_places(members, ranks, c >= classes.flipped)
-        check(len(places) == len(values), "changes that are left over")
-        changes += [(place, stepped(kind, old[place], value, moves[place] if moves else 0))
-                    for place, value in zip(places, values)]
-    return sorted(changes)
+        runs = decode_runs(classes, counts, Payload(payload)) if payload else [([], [])] * classes.count
+        changes = []
+        for c, members in enumerate(classes.members(old, moves)):
+            ranks, values = runs[c]
+            places = changed_places(members, ranks, c >= classes.flipped)
+            check(len(places) == len(values), "changes that are left over, or missing")
+            changes += [(place, stepped(classes.kind, old[place], value, moves[place] if moves else 0))
+                        for place, value in zip(places, values)]
+        return sorted(changes)
 
 
 # ---- plain and dense -----------------------------------------------------------------------------
@@ -409,26 +429,37 @@ class Places:
         return changed_places(range(size), ranks, self.flipped)
 
 
-def decode_absolute(bits, kind, blocks, plain):
-    sizes, places = [len(old) for old in blocks], Places(bits, plain)
-    planes = read_planes(bits, kind) if places.flipped or places.gaps else []
-    events = places.read_events(bits, sizes)
-    said = [size - count if places.flipped else count for count, size in zip(events, sizes)]
-    check(not plain or places.flipped == (2 * sum(said) > sum(sizes)), "the wrong half is named")
-    coded = bits.column(len(sizes)) if places.gaps or any(planes) else [0] * len(sizes)
-    raw = [planes.count(None) * count for count in said]
-    payloads = cut(bits.rest(), [r + c for r, c in zip(raw, coded)])
-    changes = []
-    for b, payload in enumerate(payloads):
-        expected = events[b] > 0 or (said[b] > 0 and any(planes))
-        check(expected == (coded[b] > 0), "a coded part where none is needed, or none where one is")
-        stack = Payload(payload[raw[b]:]) if expected else None
-        changed = places.changed(stack, events[b], sizes[b])
-        elements = read_elements(planes, payload[:raw[b]], said[b], stack, kind)
-        if stack:
-            stack.finish()
-        changes.append(differing(blocks[b], changed, elements, plain))
-    return changes
+class AbsoluteSegment:
+    """Plain or dense."""
+
+    def __init__(self, bits, coder, kind, sizes):
+        self.coder, self.kind, self.sizes = coder, kind, sizes
+        plain = coder == PLAIN
+        self.places = Places(bits, plain)
+        self.planes = read_planes(bits, kind) if self.places.flipped or self.places.gaps else []
+        self.events = self.places.read_events(bits, sizes)
+        self.said = [size - events if self.places.flipped else events for events, size in zip(self.events, sizes)]
+        check(not plain or self.places.flipped == (2 * sum(self.said) > sum(sizes)), "the wrong half is named")
+        self.announced = sum(self.said) if plain else None
+        coded = bits.column(len(sizes)) if self.places.gaps or any(self.planes) else [0] * len(sizes)
+        raw = [self.planes.count(None) * said for said in self.said]
+        self.payloads = [(payload[:r], payload[r:])
+                         for payload, r in zip(cut(bits.rest(), [r + c for r, c in zip(raw, coded)]), raw)]
+        for events, said, (_, part) in zip(self.events, self.said, self.payloads):
+            needed = events > 0 or (said > 0 and any(self.planes))
+            check(needed == (len(part) > 0), "a coded part for nothing, or none where one is needed")
+
+    def decode(self, blocks, _):
+        return [self.decode_block(b, old) for b, old in enumerate(blocks)]
+
+    def decode_block(self, b, old):
+        raw, coded = self.payloads[b]
+        payload = Payload(coded) if coded else None
+        places = self.places.changed(payload, self.events[b], self.sizes[b])
+        elements = read_elements(self.planes, raw, self.said[b], payload, self.kind)
+        if payload:
+            payload.finish()
+        return differing(old, places, elements, self.coder == PLAIN)
 
 
 def differing(old, places, elements, plain):
@@ -437,11 +468,7 @@ def differing(old, places, elements, plain):
     return changes
 
 
-def decode(kind, data, blocks, moves):
+def open_segment(kind, data, sizes):
     bits = Bits(data)
     coder = bits.take(2)
-    if coder == HISTORY:
-        check(moves is not None, "a segment with history in a patch without")
-    if coder in (PLAIN, DENSE):
-        return coder, decode_absolute(bits, kind, blocks, coder == PLAIN)
-    return coder, decode_context(bits, kind, blocks, moves if coder == HISTORY else None)
+    return (ContextSegment if coder in (CONTEXT, HISTORY) else AbsoluteSegment)(bits, coder, kind, sizes)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The patch file around its segments: header, trailer, grid and table, as docs/format/patch.md has them."""
 import itertools
+import re
 import struct
 from typing import NamedTuple
 
-from state import (BITS, LIMIT_DTYPE_BYTES, LIMIT_ELEMENT_BITS, LIMIT_NAME_BYTES, LIMIT_RANK, LIMIT_TENSORS, MASK, Form,
+from state import (BITS, LIMIT_DTYPE_BYTES, LIMIT_ELEMENT_BITS, LIMIT_HEADER_BYTES, LIMIT_NAME_BYTES, LIMIT_RANK, LIMIT_TENSORS, MASK, Form,
                    checksum, range_sum, require, root_of_sums)
 
 MAGIC, VERSION, END = b"ulpatch", 0, b"ulpe"
@@ -121,10 +122,8 @@ def check_regions(layout, regions):
     def allowed(condition, message):
         check(condition, message, "ULP_E_REGIONS")
 
-    allowed(regions, "no regions")
     allowed(all(one[:2] + one[3:4] < two[:2] + two[3:4] for one, two in itertools.pairwise(regions)), "regions in disorder")
     for region in regions:
-        allowed(region.tensor < len(layout), "a region of a tensor that is not there")
         form = layout[region.tensor][1]
         rows, columns = matrix(form)
         allowed(region.elements() > 0, "an empty region")
@@ -196,9 +195,9 @@ class Reader:
                 return number
         check(False, "a number of more than ten bytes")
 
-    def limited(self, limit, what):
+    def limited(self, limit, what, reason="ULP_E_TABLE"):
         number = self.varint()
-        check(number <= limit, f"too many {what}", "ULP_E_LIMIT")
+        check(number <= limit, f"too many {what}", reason)
         return number
 
 
@@ -221,47 +220,57 @@ def read_form(reader, dtypes):
     shape = tuple(reader.varint() for _ in range(reader.limited(LIMIT_RANK, "extents")))
     if dtype not in BITS:
         form = Form(dtype, shape, reader.varint())
-        check(form.count() or not form.bytes, "bytes of a tensor without elements")
-        check(not form.count() or form.bytes * 8 % form.count() == 0, "elements that have no width")
+        divides = form.bytes * 8 % form.count() == 0 and form.bytes > 0 if form.count() else form.bytes == 0
+        check(form.count() <= MASK and form.bytes * 8 <= MASK and divides, "elements that have no width", "ULP_E_SIZE")
         check(form.element_bits() <= LIMIT_ELEMENT_BITS, "elements that are too wide", "ULP_E_LIMIT")
         return form
     bits = Form(dtype, shape, 0).count() * BITS[dtype]
-    check(bits % 8 == 0, "a tensor that does not end on a byte")
-    check(bits // 8 <= MASK, "a tensor that is too large")
+    check(bits % 8 == 0 and bits <= MASK, "a tensor that does not end on a byte, or is too large", "ULP_E_SIZE")
     return Form(dtype, shape, bits // 8)
 
 
 def read_name(reader, before):
     start, end, length = reader.varint(), reader.varint(), reader.varint()
     check(start + end <= len(before), "more in common with the name before than it has")
-    check(start + end + length <= LIMIT_NAME_BYTES, "a name that is too long", "ULP_E_LIMIT")
+    check(start + end + length <= LIMIT_NAME_BYTES, "a name that is too long")
     name = before[:start] + reader.take(length) + before[len(before) - end:]
     check(name > before, "names in disorder")
     check(b"\0" not in name, "a name with NUL")
     try:
         name.decode()
     except UnicodeDecodeError:
-        check(False, "a name that is not UTF-8")
+        check(False, "a name that is not UTF-8", "ULP_E_UTF8")
+    check(name != b"__metadata__", "a name that no tensor may have", "ULP_E_NAME")
     return name
 
 
+def read_dtype(reader):
+    dtype = reader.take(reader.limited(LIMIT_DTYPE_BYTES, "bytes of a dtype"))
+    check(re.fullmatch(b"[A-Za-z0-9_]+", dtype), "a dtype that cannot be")
+    return dtype
+
+
 def read_layout(reader):
-    tensors = reader.limited(LIMIT_TENSORS, "tensors")
+    tensors = reader.limited(LIMIT_TENSORS, "tensors", "ULP_E_LIMIT")
     dtype_count, form_count = reader.varint(), reader.varint()
     check(dtype_count <= form_count <= tensors, "more dtypes or forms than tensors")
-    dtypes = [reader.take(reader.limited(LIMIT_DTYPE_BYTES, "bytes of a dtype")) for _ in range(dtype_count)]
+    dtypes = [read_dtype(reader) for _ in range(dtype_count)]
     forms = [read_form(reader, dtypes) for _ in range(form_count)]
-    layout, name = [], b""
+    layout, name, names = [], b"", 0
     for _ in range(tensors):
         name, number = read_name(reader, name), reader.varint()
         check(number < len(forms), "a form that is not there")
         layout.append((name, forms[number]))
+        names += len(name)
+        check(names <= LIMIT_HEADER_BYTES, "names that are too long together", "ULP_E_LIMIT")
     return layout
 
 
 def read_regions(reader, layout):
     count = reader.limited(LIMIT_REGIONS, "regions")
     regions = [Region(*(reader.varint() for _ in range(5))) for _ in range(count)]
+    check(regions, "no regions")
+    check(all(region.tensor < len(layout) for region in regions), "a region of a tensor that is not there")
     check_regions(layout, regions)
     return regions
 
@@ -278,7 +287,7 @@ def read_chunk(reader, pieces):
 def read_table(data):
     reader = Reader(data)
     flags = reader.take(1)[0]
-    check(flags in (0, HISTORY, PARTIAL), "unknown flags")
+    check(flags <= HISTORY | PARTIAL, "unknown flags")
     parent = reader.take(32)
     child = None if flags & PARTIAL else reader.take(32)
     before = reader.take(32) if flags & HISTORY else None
@@ -341,10 +350,10 @@ def write_table(table):
 
 def read_file(data):
     """(table, the bytes of each chunk)"""
+    require(len(data) >= HEADER_BYTES + TRAILER_BYTES, "ULP_E_TRUNCATED", "shorter than header and trailer")
     require(data[:7] == MAGIC, "ULP_E_NOT_A_PATCH", "it does not begin with ulpatch")
-    require(data[7:8] in (b"", bytes([VERSION])), "ULP_E_VERSION", "another version")
-    whole = len(data) >= HEADER_BYTES + TRAILER_BYTES and data[-4:] == END
-    require(whole, "ULP_E_TRUNCATED", "no trailer at its end")
+    require(data[7] == VERSION, "ULP_E_VERSION", "another version")
+    require(data[-4:] == END, "ULP_E_TRUNCATED", "no trailer at its end")
     said, length = struct.unpack("<QI", data[-TRAILER_BYTES:-4])
     require(length <= LIMIT_TABLE_BYTES, "ULP_E_LIMIT", "a table that is too long")
     start, end = len(data) - TRAILER_BYTES - length, len(data) - TRAILER_BYTES

@@ -314,7 +314,7 @@ class Patches(CliCase):
     def test_interrupted_work_leaves_nothing_behind(self):
         run("synth", "-o", self.dir, "-p", "60M", "-s", "1")
         old, new = self.dir / "step-000.safetensors", self.dir / "step-001.safetensors"
-        patch, files = self.diff(0, 1), self.dir / "files"
+        files = self.dir / "files"
         files.mkdir()
         for delay in (0.01, 0.03, 0.1):
             process = subprocess.Popen([cli_case.ULPSYNC, "diff", old, new, "-o", files / "p", "--threads", "1"],
@@ -322,11 +322,11 @@ class Patches(CliCase):
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=60)
-            if process.returncode:  # it may have been quicker
-                self.assertEqual(process.returncode, -signal.SIGINT, error)
-                self.assertEqual(os.listdir(files), [])
-            (files / "p").unlink(missing_ok=True)
-        self.assertTrue(patch.exists())
+            self.assertIn(process.returncode, (0, -signal.SIGINT), error)  # it may have been quicker
+            self.assertIn(os.listdir(files), ([], ["p"]))
+            if (files / "p").exists():  # then it is complete
+                self.json("verify", files / "p", "--base", old)
+                (files / "p").unlink()
 
     def test_verbose_says_what_is_done(self):
         self.assertIn("info: opened", run("diff", self.steps[0], self.steps[1], "-o", self.dir / "p", "-v").stderr)

@@ -51,7 +51,7 @@ static enum ulp_status diff_chunk(void *user, uint64_t chunk) {
         status = output_chunk(&job->output, (size_t)chunk, worker->bytes.data, worker->bytes.used,
                               encoded.changes);
     if (status)
-        output_fail(&job->output);
+        output_fail(&job->output, (size_t)chunk);
     if (encoded.history)
         atomic_store(&job->history, true);
     atomic_fetch_add(&job->encode_ns, encoded.encode_ns);

@@ -19,7 +19,7 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
     uint8_t header[PATCH_HEADER_BYTES];
     enum ulp_status status;
 
-    *output = (struct patch_output){.sink = sink, .table = *table};
+    *output = (struct patch_output){.sink = sink, .table = *table, .failed = SIZE_MAX};
     *table = (struct table){0};
     pthread_mutex_init(&output->lock, NULL);
     pthread_cond_init(&output->turn, NULL);
@@ -35,8 +35,8 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
     return status;
 }
 
-/* The message of a failure is the failing thread's own; who only waited has nothing to add, and its
- * failure is not the lowest-numbered one. */
+/* The lowest-numbered failure is the one that is reported, so only chunks behind it give up: one in front of
+ * it goes on and may have something worse to say. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes) {
     struct table_chunk *entry = &output->table.chunks[chunk];
@@ -46,9 +46,9 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     entry->changes = changes;
     entry->checksum = changes ? patch_checksum(data, bytes) : 0;
     pthread_mutex_lock(&output->lock);
-    while (output->next != chunk && !output->failed)
+    while (output->next != chunk && output->failed > chunk)
         pthread_cond_wait(&output->turn, &output->lock);
-    if (output->failed)
+    if (output->failed < chunk)
         status = fail(ULP_E_CANCELLED, "another chunk failed");
     pthread_mutex_unlock(&output->lock);
     if (!status && entry->bytes)
@@ -63,9 +63,9 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     return ULP_OK;
 }
 
-void output_fail(struct patch_output *output) {
+void output_fail(struct patch_output *output, size_t chunk) {
     pthread_mutex_lock(&output->lock);
-    output->failed = true;
+    output->failed = chunk < output->failed ? chunk : output->failed;
     pthread_cond_broadcast(&output->turn);
     pthread_mutex_unlock(&output->lock);
 }

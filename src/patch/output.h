@@ -18,8 +18,8 @@ struct patch_output {
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t turn;
-    size_t next; /* chunk to be written */
-    bool failed;
+    size_t next;   /* chunk to be written */
+    size_t failed; /* the first chunk that did; SIZE_MAX: none */
 };
 
 /* Writes the header. The output takes over `table`, whose grid is made, also when it fails. */
@@ -30,7 +30,7 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
  * ascending order of starting, or output_fail() must. No bytes: nothing changed. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes);
-void output_fail(struct patch_output *output);
+void output_fail(struct patch_output *output, size_t chunk);
 
 /* Writes table and trailer. */
 enum ulp_status output_end(struct patch_output *output);

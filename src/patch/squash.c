@@ -154,7 +154,7 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
         status = output_chunk(&job->output, chunk, t.worker->bytes.data, t.worker->bytes.used,
                               encoded.changes);
     if (status)
-        output_fail(&job->output);
+        output_fail(&job->output, chunk);
     atomic_fetch_add(&job->encode_ns, encoded.encode_ns);
     atomic_fetch_add(&job->digest_ns, encoded.digest_ns);
     arrive(&t);

@@ -159,6 +159,28 @@ static void test_apply_without_remember_forgets(void **unused) {
     chain_free(&chain);
 }
 
+/* A patch that could not profit from history does not ask for it. */
+static void test_history_that_is_of_no_use(void **unused) {
+    static const struct ulp_diff_options options = {.history = 1};
+    struct chain chain = chain_make();
+    struct ulp_weights *weights = weights_of(&chain.states[1]);
+    struct bytes bytes;
+    struct ulp_patch *patch;
+    struct ulp_patch_info info;
+
+    (void)unused;
+    assert_ok(ulp_weights_remember(weights, chain.states[0].tensors, COUNT(forms), NULL, NULL));
+    bytes = patch_to(weights, &chain.states[1], &options);
+    patch = open_bytes(&bytes);
+    ulp_patch_info(patch, &info);
+    assert_false(info.history);
+    assert_int_equal(info.changed, 0);
+    ulp_patch_free(patch);
+    bytes_free(&bytes);
+    ulp_weights_free(weights);
+    chain_free(&chain);
+}
+
 static void test_the_state_before_must_fit(void **unused) {
     struct chain chain = chain_make();
     struct ulp_weights *weights = weights_of(&chain.states[1]);
@@ -173,4 +195,5 @@ static void test_the_state_before_must_fit(void **unused) {
 
 TEST_MAIN(test_history_is_said_and_pays, test_apply_remembers_for_the_next,
           test_history_that_is_missing_wrong_or_right, test_forgetting,
-          test_apply_without_remember_forgets, test_the_state_before_must_fit)
+          test_apply_without_remember_forgets, test_history_that_is_of_no_use,
+          test_the_state_before_must_fit)

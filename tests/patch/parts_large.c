@@ -2,6 +2,22 @@
 /* Partial patches whose regions lie across the pieces of the tensor, and bands with many changes in a row. */
 #include "tests/patch/state.h"
 
+/* A whole patch made elsewhere names the sum of every piece, so those of the handle must be right, too. */
+static void goes_on(struct ulp_weights *weights, struct state *live) {
+    struct state next = state_copy(live);
+    struct bytes bytes;
+    struct ulp_patch *patch;
+
+    state_step(&next, 1);
+    bytes = patch_between(live, &next, NULL);
+    patch = open_bytes(&bytes);
+    assert_ok(ulp_apply(weights, patch, NULL, NULL));
+    assert_same_state(live, &next);
+    ulp_patch_free(patch);
+    bytes_free(&bytes);
+    state_free(&next);
+}
+
 /* Both parts make the new state, and its root is known from them alone. */
 static void join(const struct form *form, const struct ulp_region *first,
                  const struct ulp_region *second, unsigned per_mille) {
@@ -28,6 +44,7 @@ static void join(const struct form *form, const struct ulp_region *first,
     assert_same_state(&base, &next);
     assert_root_of(weights, &next);
     ulp_apply_free(apply);
+    goes_on(weights, &base);
     for (size_t i = 0; i < 2; i++) {
         ulp_patch_free(opened[i]);
         bytes_free(&bytes[i]);

@@ -221,26 +221,29 @@ static void fail_in_turn(const char *name, enum ulp_status (*call)(void), int pe
     CALL(apply_parts)                                                                              \
     CALL(squash)
 
-static void every_call(unsigned threads) {
+static void every_call(unsigned threads, int persistent) {
     bench_begin(threads);
-    for (int persistent = 0; persistent < 2; persistent++) {
 #define CALL(call) fail_in_turn(#call, call, persistent);
-        CALLS
+    CALLS
 #undef CALL
-    }
     bench_end();
 }
 
 static void test_every_allocation(void **unused) {
     (void)unused;
-    every_call(1);
+    every_call(1, 0);
+}
+
+static void test_every_allocation_from_one_on(void **unused) {
+    (void)unused;
+    every_call(1, 1);
 }
 
 /* Which allocation it is that fails depends on the threads; what is reported does not. */
 static void test_every_allocation_with_threads(void **unused) {
     (void)unused;
-    for (unsigned again = 0; again < 2; again++)
-        every_call(3);
+    every_call(3, 0);
 }
 
-TEST_MAIN(test_every_allocation, test_every_allocation_with_threads)
+TEST_MAIN(test_every_allocation, test_every_allocation_from_one_on,
+          test_every_allocation_with_threads)

@@ -124,6 +124,8 @@ static void empty_directory(int descriptor) {
     DIR *directory = again < 0 ? NULL : fdopendir(again);
     struct dirent *entry;
 
+    if (directory)
+        rewinddir(directory); /* the two descriptors share their place */
     while (directory && (entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(descriptor, entry->d_name, 0);

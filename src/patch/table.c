@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "base/word.h"
 #include "digest/root.h"
 #include "patch/layout.h"
 #include "scan/digest_sum.h"
@@ -202,6 +203,22 @@ static enum ulp_status read_regions(const char *what, struct cursor *cursor,
     return ULP_OK;
 }
 
+/* At least so many pieces are announced. What is not inside of its tensor counts for nothing here, and is
+ * refused by the grid. */
+static uint64_t pieces_announced(const struct table *table, const struct ulp_region *regions,
+                                 size_t region_count) {
+    uint64_t pieces = 0, words;
+
+    for (size_t i = 0; i < region_count; i++) {
+        if (!mul_overflows(regions[i].rows, regions[i].columns, &words))
+            pieces += words / GRID_PIECE_WORDS;
+    }
+    for (size_t i = 0; !region_count && i < table->tensor_count; i++)
+        pieces +=
+            table->tensors[i].bytes / word_bytes_of(table->tensors[i].bits) / GRID_PIECE_WORDS;
+    return pieces;
+}
+
 static enum ulp_status read_grid(const char *what, struct cursor *cursor, bool partial,
                                  struct table *table) {
     struct ulp_tensor *tensors = NULL;
@@ -212,6 +229,10 @@ static enum ulp_status read_grid(const char *what, struct cursor *cursor, bool p
     table->tensors = tensors;
     if (!status && partial)
         status = read_regions(what, cursor, table, &regions, &region_count);
+    /* each piece has a sum in the table; looked at before memory is taken for the grid */
+    if (!status && pieces_announced(table, regions, region_count) >
+                       (uint64_t)(cursor->end - cursor->at) / sizeof(struct ulp_sum))
+        status = malformed(what, "the sums of the pieces are not all there");
     if (!status)
         status = grid_make(tensors, table->tensor_count, regions, region_count, &table->grid);
     mem_free(regions);

@@ -3,6 +3,7 @@
 #include "tests/patch/state.h"
 
 #include "base/memory.h"
+#include "patch/table.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -81,4 +82,44 @@ static void test_memory_does_not_grow_with_the_model(void **unused) {
     assert_true(four < one + (1 << 20));
 }
 
-TEST_MAIN(test_memory_does_not_grow_with_the_model)
+/* A table of a hundred bytes that names a tensor of 2^45 elements, and a region of all of it or none. */
+static size_t announce_much(uint8_t *file, int partial) {
+    static const uint8_t layout[] = "\1\1\1\2U8\0\1\200\200\200\200\200\200\10\0\0\1a\0";
+    static const uint8_t region[] = "\1\0\0\1\0\200\200\200\200\200\200\10";
+    size_t used = PATCH_HEADER_BYTES + 1 + (partial ? 1 : 2) * (size_t)ULP_ROOT_BYTES;
+    uint64_t checksum;
+
+    memcpy(file, PATCH_MAGIC, PATCH_HEADER_BYTES - 1);
+    file[PATCH_HEADER_BYTES] = partial ? 2 : 0;
+    memcpy(file + used, layout, sizeof layout - 1);
+    used += sizeof layout - 1;
+    if (partial)
+        memcpy(file + used, region, sizeof region - 1);
+    used += partial ? sizeof region - 1 : 0;
+    checksum = patch_checksum(file + PATCH_HEADER_BYTES, used - PATCH_HEADER_BYTES);
+    memcpy(file + used, &checksum, 8);
+    file[used + 8] = (uint8_t)(used - PATCH_HEADER_BYTES);
+    memcpy(file + used + 12, PATCH_END_MAGIC, 4);
+    return used + PATCH_TRAILER_BYTES;
+}
+
+static void test_a_small_table_takes_little_memory(void **unused) {
+    static const struct mem_hooks hooks = {measured_resize, measured_release, NULL};
+
+    (void)unused;
+    for (int partial = 0; partial < 2; partial++) {
+        uint8_t file[256] = {0};
+        size_t bytes = announce_much(file, partial);
+        struct ulp_patch *patch = NULL;
+
+        atomic_store(&alive, 0);
+        atomic_store(&peak, 0);
+        mem_install(&hooks);
+        assert_fails(ulp_patch_open_memory(file, bytes, &patch), ULP_E_TABLE, "sums");
+        mem_install(NULL);
+        assert_int_equal(atomic_load(&alive), 0);
+        assert_true(atomic_load(&peak) < 1 << 20);
+    }
+}
+
+TEST_MAIN(test_memory_does_not_grow_with_the_model, test_a_small_table_takes_little_memory)

@@ -327,6 +327,34 @@ static void test_with_history(void **unused) {
     forge_all(&original);
 }
 
+/* The root is the same when what one piece of a tensor gains another one loses; the pieces are not. */
+static void test_sums_moved_between_pieces(void **unused) {
+    static const struct form form = {"t", "F8_E4M3", {(1 << 24) + 8}, 1, 0};
+    struct original original = {.base = state_make(&form, 1, 0)};
+    struct ulp_weights *weights;
+    struct ulp_sum sums[2];
+    uint8_t *at;
+
+    (void)unused;
+    original.next = state_copy(&original.base);
+    ((uint8_t *)original.next.tensors[0].data)[77] ^= 1;
+    original.bytes = patch_between(&original.base, &original.next, NULL);
+    original.patch = open_bytes(&original.bytes);
+    original.table =
+        (size_t)(original.patch->table.chunks[0].offset + original.patch->table.chunks[0].bytes);
+    at = original.bytes.data + original.bytes.used - PATCH_TRAILER_BYTES - sizeof sums;
+    memcpy(sums, at, sizeof sums);
+    sums[0].lane[0] += 1;
+    sums[1].lane[0] -= 1;
+    memcpy(at, sums, sizeof sums);
+    mend_table(&original, original.bytes.data);
+    weights = weights_of(&original.base);
+    assert_int_equal(try_patch(weights, original.bytes.data, original.bytes.used),
+                     ULP_E_WRONG_RESULT);
+    ulp_weights_free(weights);
+    original_free(&original);
+}
+
 TEST_MAIN(test_the_forger_is_right_without_a_flip, test_context_coded,
           test_with_the_root_made_to_fit, test_plain_coded, test_dense_coded, test_of_regions,
-          test_with_history)
+          test_with_history, test_sums_moved_between_pieces)

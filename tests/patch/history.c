@@ -3,7 +3,10 @@
 #include "tests/patch/state.h"
 
 static const struct form forms[] = {
-    {"w", "BF16", {400, 100}, 2, 0}, {"v", "BF16", {9000}, 1, 0}, {"still", "F32", {500}, 1, 0}};
+    {"w", "BF16", {400, 100}, 2, 0},  {"t", "BF16", {9000}, 1, 0},
+    {"a.still", "BF16", {100}, 1, 0}, /* around the others */
+    {"u.still", "BF16", {200}, 1, 0}, {"z.still", "BF16", {300}, 1, 0},
+    {"still", "F32", {500}, 1, 0}};
 
 #define STEPS 4
 
@@ -32,6 +35,11 @@ struct chain {
     struct ulp_patch *patches[STEPS];
 };
 
+static void keep_still(struct state *state, const struct state *before) {
+    for (size_t i = 2; i < state->count; i++)
+        memcpy(state->tensors[i].data, before->tensors[i].data, (size_t)state->tensors[i].bytes);
+}
+
 static struct chain chain_make(void) {
     static const struct ulp_diff_options options = {.history = 1};
     struct chain chain = {0};
@@ -46,6 +54,7 @@ static struct chain chain_make(void) {
             state_step(&chain.states[i], 50);
         else
             move_again(&chain.states[i], now, &chain.states[i - 2]);
+        keep_still(&chain.states[i], now);
         if (i > 1)
             assert_ok(ulp_weights_remember(weights, chain.states[i - 2].tensors, COUNT(forms), NULL,
                                            NULL));
@@ -159,12 +168,34 @@ static void test_apply_without_remember_forgets(void **unused) {
     chain_free(&chain);
 }
 
+/* A patch that could not profit from history does not ask for it. */
+static void test_history_that_is_of_no_use(void **unused) {
+    static const struct ulp_diff_options options = {.history = 1, .coder = ULP_CODER_CONTEXT};
+    struct chain chain = chain_make();
+    struct ulp_weights *weights = weights_of(&chain.states[1]);
+    struct bytes bytes;
+    struct ulp_patch *patch;
+    struct ulp_patch_info info;
+
+    (void)unused;
+    assert_ok(ulp_weights_remember(weights, chain.states[0].tensors, COUNT(forms), NULL, NULL));
+    bytes = patch_to(weights, &chain.states[1], &options);
+    patch = open_bytes(&bytes);
+    ulp_patch_info(patch, &info);
+    assert_false(info.history);
+    assert_int_equal(info.changed, 0);
+    ulp_patch_free(patch);
+    bytes_free(&bytes);
+    ulp_weights_free(weights);
+    chain_free(&chain);
+}
+
 static void test_the_state_before_must_fit(void **unused) {
     struct chain chain = chain_make();
     struct ulp_weights *weights = weights_of(&chain.states[1]);
 
     (void)unused;
-    assert_fails(ulp_weights_remember(weights, chain.states[0].tensors, 2, NULL, NULL),
+    assert_fails(ulp_weights_remember(weights, chain.states[0].tensors, 5, NULL, NULL),
                  ULP_E_LAYOUT, "'still'");
     assert_false(ulp_weights_remembers(weights, NULL));
     ulp_weights_free(weights);
@@ -173,4 +204,5 @@ static void test_the_state_before_must_fit(void **unused) {
 
 TEST_MAIN(test_history_is_said_and_pays, test_apply_remembers_for_the_next,
           test_history_that_is_missing_wrong_or_right, test_forgetting,
-          test_apply_without_remember_forgets, test_the_state_before_must_fit)
+          test_apply_without_remember_forgets, test_history_that_is_of_no_use,
+          test_the_state_before_must_fit)

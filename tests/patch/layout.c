@@ -17,6 +17,30 @@ static void sort(struct ulp_tensor *tensors, size_t count) {
     }
 }
 
+static bool same_form(const struct ulp_tensor *a, const struct ulp_tensor *b) {
+    return !strcmp(a->dtype, b->dtype) && a->rank == b->rank && a->bytes == b->bytes &&
+           (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
+}
+
+/* Each dtype and each form is said once. */
+static void check_counts(const struct ulp_tensor *tensors, size_t count, struct cursor cursor) {
+    size_t dtypes = 0, forms = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t dtype = 0, form = 0;
+
+        while (strcmp(tensors[dtype].dtype, tensors[i].dtype) != 0)
+            dtype++;
+        while (!same_form(&tensors[form], &tensors[i]))
+            form++;
+        dtypes += dtype == i;
+        forms += form == i;
+    }
+    assert_int_equal(cursor_varint(&cursor), count);
+    assert_int_equal(cursor_varint(&cursor), dtypes);
+    assert_int_equal(cursor_varint(&cursor), forms);
+}
+
 /* Sorted by name; returns how many bytes they take. */
 static size_t round_trip(const struct ulp_tensor *tensors, size_t count) {
     struct buffer bytes = BUFFER(1 << 26);
@@ -27,6 +51,7 @@ static size_t round_trip(const struct ulp_tensor *tensors, size_t count) {
 
     assert_ok(layout_write(tensors, count, &bytes));
     cursor = (struct cursor){bytes.data, bytes.data + bytes.used, false};
+    check_counts(tensors, count, cursor);
     assert_ok(layout_read(&cursor, &arena, &read, &read_count));
     assert_true(cursor.at == cursor.end && !cursor.failed);
     assert_int_equal(read_count, count);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random states for tests: all dtypes, steps as training makes them, and regions."""
+import array
 import struct
 
 import table as tables
@@ -66,18 +67,34 @@ def habits(rng, density):
     return [(min(0.98, density * rng.choice((0.3, 1, 1.5))), rng.choice((0.3, 1, 20))) for _ in range(4)]
 
 
-def changed(rng, state, density):
-    """The state after a step that changes about this share of the elements."""
+def changed(rng, state, density, sorts=None):
+    """The state after a step that changes about this share of the elements, or as `sorts` has it."""
     result = []
     for name, form, data in state:
-        kind, sorts = form.kind(), habits(rng, density)
+        kind, own = form.kind(), sorts or habits(rng, density)
         elements = words(kind, data)
         for i, old in enumerate(elements):
-            chance, size = sorts[old >> kind.low & 3 if kind.bits else 0]
+            chance, size = own[old >> kind.low & 3 if kind.bits else 0]
             if rng.random() < chance:
                 elements[i] = random_step(rng, kind.width, old, size)
         result.append(Tensor(name, form, elements.tobytes()))
     return result
+
+
+def by_formula(name):
+    """@blocks.I and @pieces.I: step I of states of several blocks and several pieces."""
+    sort, step = name.split(".")
+    if sort == "@blocks":
+        form = Form(b"BF16", ((1 << 18) * 2 + 1000,), (1 << 19) * 2 + 2000)
+        elements = array.array("H", (0x3C00 + (i * 40503 >> 5) % 0x300 for i in range(form.words())))
+        places = range(5, form.words(), 997)
+    else:
+        form = Form(b"U8", ((1 << 24) + 3000,), (1 << 24) + 3000)
+        elements = array.array("B", bytes(range(251)) * (form.bytes // 251 + 1))[:form.bytes]
+        places = range((1 << 24) + 1, form.words(), 7)
+    for place in places if step == "1" else ():
+        elements[place] += 1
+    return [Tensor(b"w", form, elements.tobytes())]
 
 
 def random_cut(rng, length, step):

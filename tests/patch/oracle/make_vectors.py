@@ -4,8 +4,10 @@
 
 usage: make_vectors.py PATCH_HELPER
 
-What must be accepted is made by the library from states that are made here; what must be refused is made from that.
+What must be accepted is made by the library from states that are made here; what must be refused is
+made from that.
 """
+
 import pathlib
 import random
 import shutil
@@ -23,8 +25,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 VECTORS = HERE / "vectors/v0"
 
 HEAD = """\
-# What library and decoder must say of each patch, or of several together. "-" stands for none; names with @ are states
-# that vectors.py makes by a formula. ROOT is the child's, known from outside.
+# What library and decoder must say of each patch, or of several together. "-" stands for none;
+# names with @ are states that are made by a formula. ROOT is the child's, known from outside.
 #
 # STATUS BASE BEFORE ROOT CHILD PATCH...
 """
@@ -57,15 +59,29 @@ class Maker:
 
     def diff(self, name, patch="patch", coder="best", before=False, **more):
         folder = VECTORS / "accept" / name
-        self.library.diff(coder, folder / "base.safetensors", folder / "child.safetensors", folder / f"{patch}.ulp",
-                          before=folder / "before.safetensors" if before else None, **more)
+        self.library.diff(
+            coder,
+            folder / "base.safetensors",
+            folder / "child.safetensors",
+            folder / f"{patch}.ulp",
+            before=folder / "before.safetensors" if before else None,
+            **more,
+        )
         if "regions" not in more:
             self.expect(name, [patch], before)
 
     def expect(self, name, patches, before=False, root_from_outside="-", child="child"):
         folder = f"accept/{name}/"
-        self.lines.append(("ULP_OK", folder + "base.safetensors", folder + "before.safetensors" if before else "-",
-                           root_from_outside, folder + child + ".safetensors", *(f"{folder}{p}.ulp" for p in patches)))
+        self.lines.append(
+            (
+                "ULP_OK",
+                folder + "base.safetensors",
+                folder + "before.safetensors" if before else "-",
+                root_from_outside,
+                folder + child + ".safetensors",
+                *(f"{folder}{p}.ulp" for p in patches),
+            )
+        )
 
     def simple(self, name, base, child, coder="best"):
         self.store(name, base=base, child=child)
@@ -84,7 +100,9 @@ def worked_example(maker):
 
 def dtypes(maker, rng):
     """All dtypes, known and not, through each coder."""
-    base = state_of(*(random_tensor(rng, f"t.{dtype.decode()}", dtype, 4, 6) for dtype in states.WIDTHS))
+    base = state_of(
+        *(random_tensor(rng, f"t.{dtype.decode()}", dtype, 4, 6) for dtype in states.WIDTHS)
+    )
     before, child = states.changed(rng, base, 0.5), states.changed(rng, base, 0.3)
     maker.store("dtypes", base=base, child=child, before=before)
     for coder in ("context", "plain", "dense", "best"):
@@ -93,16 +111,26 @@ def dtypes(maker, rng):
 
 
 def weights(maker, rng):
-    """More elements of the usual dtypes, so that there are classes; few, many and all of them change."""
-    base = state_of(random_tensor(rng, "layers.0.down.weight", b"F32", 30, 20),
-                    random_tensor(rng, "layers.0.up.weight", b"BF16", 60, 50),
-                    random_tensor(rng, "layers.1.down.weight", b"F8_E4M3", 50, 20))
+    """More elements, so that there are classes; few, many and all of them change."""
+    base = state_of(
+        random_tensor(rng, "layers.0.down.weight", b"F32", 30, 20),
+        random_tensor(rng, "layers.0.up.weight", b"BF16", 60, 50),
+        random_tensor(rng, "layers.1.down.weight", b"F8_E4M3", 50, 20),
+    )
     for name, density in (("few", 0.02), ("half", 0.5), ("most", 0.93), ("all", 1)):
         before, child = states.changed(rng, base, density / 2), states.changed(rng, base, density)
         maker.store(name, base=base, child=child, before=before)
         for coder in ("context", "plain", "dense"):
             maker.diff(name, coder, coder)
         maker.diff(name, "history", "context", before=True)
+
+
+def carried_on(maker, rng):
+    """Elements go on as they did before, so that the buckets of history are classes."""
+    before = state_of(random_tensor(rng, "w", b"BF16", 2500))
+    base = states.changed(rng, before, None, [(0.2, 2), (0.1, 0.5), (0.3, 1), (0.2, 20)])
+    maker.store("carried_on", before=before, base=base, child=states.carried_on(rng, before, base))
+    maker.diff("carried_on", before=True)
 
 
 def flipped(maker, rng):
@@ -113,11 +141,21 @@ def flipped(maker, rng):
 
 
 def odd_shapes(maker, rng):
-    """Tensors without elements, also as the first of their kind; scalars; kinds that take turns; names."""
-    forms = [("a.empty", b"F32", (0, 3)), ("b.weight", b"BF16", (8,)), ("c.scalar", b"F32", ()),
-             ("d.weight", b"BF16", (3, 0)), ("d.weight", b"BF16", (3, 1)), ("dé.weight", b"I64", (2,)),
-             ("dé.語.weight", b"BF16", (3, 3, 3)), ("e", b"F32", (5,)), ("f", b"BOOL", (7,)),
-             ("future", b"UNKNOWN", (0,)), ("g", b"C64", (1, 1, 1)), ("h", b"F6_E2M3", (5, 4))]
+    """No elements, also in the first of a kind; scalars; kinds that take turns; names."""
+    forms = [
+        ("a.empty", b"F32", (0, 3)),
+        ("b.weight", b"BF16", (8,)),
+        ("c.scalar", b"F32", ()),
+        ("d.empty", b"BF16", (3, 0)),
+        ("d.weight", b"BF16", (3, 1)),
+        ("dé.weight", b"I64", (2,)),
+        ("dé.語.weight", b"BF16", (3, 3, 3)),
+        ("e", b"F32", (5,)),
+        ("f", b"BOOL", (7,)),
+        ("future", b"UNKNOWN", (0,)),
+        ("g", b"C64", (1, 1, 1)),
+        ("h", b"F6_E2M3", (5, 4)),
+    ]
     base = []
     for name, dtype, shape in forms:
         if dtype in states.WIDTHS:
@@ -132,19 +170,28 @@ def odd_shapes(maker, rng):
 
 
 def parts(maker, rng):
-    base = state_of(random_tensor(rng, "matrix", b"BF16", 8, 16), random_tensor(rng, "odd", b"F16", 6, 5),
-                    random_tensor(rng, "packed", b"F4", 4, 3), random_tensor(rng, "vector", b"F32", 33))
+    base = state_of(
+        random_tensor(rng, "matrix", b"BF16", 8, 16),
+        random_tensor(rng, "odd", b"F16", 6, 5),
+        random_tensor(rng, "packed", b"F4", 4, 3),
+        random_tensor(rng, "vector", b"F32", 33),
+    )
     child = states.changed(rng, base, 0.4)
     maker.store("parts", base=base, child=child)
     maker.diff("parts", "whole")
-    regions = {"1": [("matrix", 0, 4, 0, 8), ("matrix", 4, 4, 8, 8), ("odd", 0, 4, 0, 5)],
-               "2": [("matrix", 0, 4, 8, 8), ("packed", 0, 1, 0, 6), ("vector", 0, 1, 0, 12)],
-               "3": [("matrix", 4, 4, 0, 8), ("odd", 4, 2, 0, 5), ("vector", 0, 1, 12, 21)]}
+    regions = {
+        "1": [("matrix", 0, 4, 0, 8), ("matrix", 4, 4, 8, 8), ("odd", 0, 4, 0, 5)],
+        "2": [("matrix", 0, 4, 8, 8), ("packed", 0, 1, 0, 6), ("vector", 0, 1, 0, 12)],
+        "3": [("matrix", 4, 4, 0, 8), ("odd", 4, 2, 0, 5), ("vector", 0, 1, 12, 21)],
+    }
     for name, boxes in regions.items():
         maker.diff("parts", name, "context", regions=boxes)
     maker.expect("parts", regions)
     maker.expect("parts", ["3", "1", "2"], root_from_outside=root(child).hex())
-    matrix = [Tensor(*(child if name == b"matrix" else base)[i]) for i, (name, _) in enumerate(layout_of(base))]
+    matrix = [
+        Tensor(*(child if name == b"matrix" else base)[i])
+        for i, (name, _) in enumerate(layout_of(base))
+    ]
     maker.store("part", base=base, child=matrix)
     maker.diff("part", "patch", "dense", regions=[("matrix", 0, 8, 0, 16)])
     maker.expect("part", ["patch"], root_from_outside=root(matrix).hex())
@@ -172,7 +219,9 @@ def formulas(maker):
         maker.library.diff("best", *paths, folder / "patch.ulp")
         for path in paths:
             path.unlink()
-        maker.lines.append(("ULP_OK", f"@{name}.0", "-", "-", f"@{name}.1", f"accept/{name}/patch.ulp"))
+        maker.lines.append(
+            ("ULP_OK", f"@{name}.0", "-", "-", f"@{name}.1", f"accept/{name}/patch.ulp")
+        )
 
 
 def refuse(maker):
@@ -181,7 +230,9 @@ def refuse(maker):
         for path, data in patches:
             if data is not None:
                 (VECTORS / path).write_bytes(data)
-        maker.lines.append((status, base, before, root_from_outside, "-", *(path for path, _ in patches)))
+        maker.lines.append(
+            (status, base, before, root_from_outside, "-", *(path for path, _ in patches))
+        )
 
 
 def main():
@@ -191,7 +242,7 @@ def main():
     with Library(sys.argv[1]) as library:
         maker = Maker(library)
         worked_example(maker)
-        for make in (dtypes, weights, flipped, odd_shapes, parts):
+        for make in (dtypes, weights, flipped, odd_shapes, parts, carried_on):
             make(maker, rng)
         formulas(maker)
     refuse(maker)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches that must be refused, one for each rule of docs/format: made from good ones, with checksums that are right
-again where they are not the point. Each case is (name, status, base, before, root known from outside, patches)."""
+"""Patches that must be refused, one for each rule of docs/format: made from good ones, with
+checksums that are right again where they are not the point. Each case is (name, status, base,
+before, root known from outside, patches).
+"""
+
 import struct
 
 import table as tables
@@ -29,14 +32,19 @@ class Cases:
         return Patch((self.vectors / path).read_bytes())
 
     def add(self, name, status, data, base=SMALL, before="-", root="-"):
-        self.found.append((name, "ULP_E_" + status, base, before, root, [(f"refuse/{name}.ulp", data)]))
+        self.found.append(
+            (name, "ULP_E_" + status, base, before, root, [(f"refuse/{name}.ulp", data)])
+        )
 
     def add_named(self, name, status, paths, base=SMALL, before="-", root="-"):
         """Good patches that do not fit the base or each other."""
-        self.found.append((name, "ULP_E_" + status, base, before, root, [(path, None) for path in paths]))
+        self.found.append(
+            (name, "ULP_E_" + status, base, before, root, [(path, None) for path in paths])
+        )
 
 
 # ---- the file ------------------------------------------------------------------------------------
+
 
 def file_cases(cases):
     good = write_file(cases.small.table, cases.small.chunks)
@@ -48,7 +56,9 @@ def file_cases(cases):
     cases.add("cut_in_table", "TRUNCATED", good[:120])
     cases.add("byte_behind_end", "TRUNCATED", good + b"\0")
     cases.add("end_word", "TRUNCATED", good[:-4] + b"ulpf")
-    cases.add("table_beyond_file", "TRUNCATED", good[:-8] + struct.pack("<I", len(good) - 23) + b"ulpe")
+    cases.add(
+        "table_beyond_file", "TRUNCATED", good[:-8] + struct.pack("<I", len(good) - 23) + b"ulpe"
+    )
     cases.add("table_over_limit", "LIMIT", good[:-8] + struct.pack("<I", (1 << 30) + 1) + b"ulpe")
     cases.add("table_checksum", "CHECKSUM", good[:-16] + bytes([good[-16] ^ 1]) + good[-15:])
     cases.add("table_bit", "CHECKSUM", good[:50] + bytes([good[50] ^ 1]) + good[51:])
@@ -56,6 +66,7 @@ def file_cases(cases):
 
 
 # ---- the table -----------------------------------------------------------------------------------
+
 
 def table_cases(cases):
     table, chunks = cases.small.table, cases.small.chunks
@@ -82,9 +93,9 @@ def table_cases(cases):
     # Nothing changes, but another child is named: the table alone cannot tell.
     add("nothing_changes", table._replace(chunks=[Chunk(0)]), "WRONG_RESULT", [])
     at = text.index(varint(chunk.bytes) + varint(chunk.changes) + struct.pack("<Q", chunk.checksum))
-    add("varint_padded", text[:at] + bytes([chunk.bytes | 128, 0]) + text[at + 1:])
-    add("varint_11_bytes", text[:at] + b"\x9d" + b"\x80" * 9 + b"\x01" + text[at + 1:])
-    add("varint_65_bits", text[:at] + b"\x9d" + b"\x80" * 8 + b"\x02" + text[at + 1:])
+    add("varint_padded", text[:at] + bytes([chunk.bytes | 128, 0]) + text[at + 1 :])
+    add("varint_11_bytes", text[:at] + b"\x9d" + b"\x80" * 9 + b"\x01" + text[at + 1 :])
+    add("varint_65_bits", text[:at] + b"\x9d" + b"\x80" * 8 + b"\x02" + text[at + 1 :])
 
 
 def with_layout(cases, layout_text):
@@ -93,7 +104,7 @@ def with_layout(cases, layout_text):
     text = write_table(table)
     old = tables.write_layout(table.layout)
     at = text.index(old)
-    return write_file(text[:at] + layout_text + text[at + len(old):], cases.small.chunks)
+    return write_file(text[:at] + layout_text + text[at + len(old) :], cases.small.chunks)
 
 
 def layout(tensors, dtypes, forms, names, counts=None):
@@ -101,7 +112,9 @@ def layout(tensors, dtypes, forms, names, counts=None):
     text = varints(*(counts or (tensors, len(dtypes), len(forms))))
     text += b"".join(varint(len(dtype)) + dtype for dtype in dtypes)
     text += b"".join(varints(*form) for form in forms)
-    return text + b"".join(varints(s, e, len(middle)) + middle + varint(form) for s, e, middle, form in names)
+    return text + b"".join(
+        varints(s, e, len(middle)) + middle + varint(form) for s, e, middle, form in names
+    )
 
 
 def layout_cases(cases):
@@ -127,7 +140,13 @@ def layout_cases(cases):
     add("more_dtypes_than_tensors", bf16, forms, names, counts=(2, 3, 2))
     add("tensors_over_limit", bf16, forms, names, counts=(524289, 1, 2), status="LIMIT")
     add("shape_2_64", bf16, [(0, 1, 2), (0, 2, 1 << 63, 2)], names, status="SIZE")
-    add("pieces_over_limit", bf16, [(0, 1, 2), (0, 2, 1 << 24, (1 << 22) + 1)], names, status="LIMIT")
+    add(
+        "pieces_over_limit",
+        bf16,
+        [(0, 1, 2), (0, 2, 1 << 24, (1 << 22) + 1)],
+        names,
+        status="LIMIT",
+    )
     add("packed", [b"F4"], [(0, 1, 2), (0, 1, 3)], names, status="SIZE")
     add("unknown_width", [b"X"], [(0, 1, 2, 4), (0, 1, 3, 1)], names, status="SIZE")
     add("unknown_no_bytes", [b"X"], [(0, 1, 2, 4), (0, 1, 3, 0)], names, status="SIZE")
@@ -154,6 +173,7 @@ def name_cases(add, bf16, forms, names):
 
 
 # ---- regions -------------------------------------------------------------------------------------
+
 
 def region_cases(cases):
     table, chunks = cases.part.table, cases.part.chunks
@@ -182,27 +202,52 @@ def region_cases(cases):
     add("row_unaligned", (odd, 0, 2, 0, 4))
     count, text = varint(len(table.regions)), write_table(table)
     at = text.index(count + varints(*table.regions[0]))
-    text = text[:at] + varint((1 << 20) + 1) + text[at + len(count):]
+    text = text[:at] + varint((1 << 20) + 1) + text[at + len(count) :]
     cases.add("regions_over_limit", "TABLE", write_file(text, chunks), base=MATRIX)
-    long = table._replace(layout=[(b"long", Form(b"U8", (4096,), 4096))],
-                          regions=[Region(0, 0, 1, 8 * i, 8) for i in range(258)])
+    long = table._replace(
+        layout=[(b"long", Form(b"U8", (4096,), 4096))],
+        regions=[Region(0, 0, 1, 8 * i, 8) for i in range(258)],
+    )
     cases.add("regions_of_one_tensor", "LIMIT", write_file(long, chunks), base=MATRIX)
-    cases.add_named("parts_overlap", "REGIONS", ["accept/parts/1.ulp", "accept/parts/1.ulp"], MATRIX)
+    cases.add_named(
+        "parts_overlap", "REGIONS", ["accept/parts/1.ulp", "accept/parts/1.ulp"], MATRIX
+    )
     cases.add_named("parts_gap", "REGIONS", ["accept/parts/1.ulp", "accept/parts/2.ulp"], MATRIX)
-    cases.add_named("parts_whole", "REGIONS", ["accept/parts/1.ulp", "accept/parts/whole.ulp"], MATRIX, root="00" * 32)
-    cases.add_named("parts_root", "WRONG_RESULT", [f"accept/parts/{i}.ulp" for i in (1, 2, 3)], MATRIX, root="00" * 32)
+    cases.add_named(
+        "parts_whole",
+        "REGIONS",
+        ["accept/parts/1.ulp", "accept/parts/whole.ulp"],
+        MATRIX,
+        root="00" * 32,
+    )
+    cases.add_named(
+        "parts_root",
+        "WRONG_RESULT",
+        [f"accept/parts/{i}.ulp" for i in (1, 2, 3)],
+        MATRIX,
+        root="00" * 32,
+    )
 
 
 # ---- base and history ----------------------------------------------------------------------------
 
+
 def base_cases(cases):
     historic = "accept/dtypes/history.ulp"
     cases.add_named("layout", "LAYOUT", ["accept/worked_example/patch.ulp"], MATRIX)
-    cases.add_named("wrong_base", "WRONG_BASE", [historic], "accept/dtypes/before.safetensors", HISTORIC)
+    cases.add_named(
+        "wrong_base", "WRONG_BASE", [historic], "accept/dtypes/before.safetensors", HISTORIC
+    )
     cases.add_named("no_history", "NEEDS_HISTORY", [historic], HISTORIC)
-    cases.add_named("other_history", "NEEDS_HISTORY", [historic], HISTORIC, "accept/dtypes/child.safetensors")
+    cases.add_named(
+        "other_history", "NEEDS_HISTORY", [historic], HISTORIC, "accept/dtypes/child.safetensors"
+    )
     table, chunks = cases.small.table, cases.small.chunks
-    for name, changed in (("name", (b"layer.width", None)), ("shape", (None, (3, 2))), ("dtype", (None, b"F16"))):
+    for name, changed in (
+        ("name", (b"layer.width", None)),
+        ("shape", (None, (3, 2))),
+        ("dtype", (None, b"F16")),
+    ):
         cases.add("other_" + name, "LAYOUT", write_file(relabelled(table, *changed), chunks))
     patch = cases.patch(historic)
     unannounced = patch.table._replace(flags=0, before=None)
@@ -212,7 +257,7 @@ def base_cases(cases):
 
 def relabelled(table, name, change):
     """The table of a state whose second tensor has another name, shape or dtype."""
-    (first, (old, form)) = table.layout
+    first, (old, form) = table.layout
     if isinstance(change, tuple):
         form = form._replace(shape=change)
     elif change:
@@ -241,6 +286,7 @@ def segment_adder(cases):
     def add(name, data, status="CODE", changes=1):
         table = cases.small.table._replace(chunks=[entry(data, changes)])
         cases.add("code_" + name, status, write_file(table, [data]))
+
     return add
 
 
@@ -268,7 +314,12 @@ def context_cases(cases):
     add("long_form", context_of(columns=counts, long=True))
     add("negative_count", context_of(columns=columns((-1, 2), (0, 11))))
     add("count_above_block", context_of(columns=columns((0, 7), (0, 11))))
-    add("changes_unannounced", context_of([(GAPS, None)], payloads=[payload(gap_run(GAPS, [1]))], columns=columns((0, 1), (0, 11))))
+    add(
+        "changes_unannounced",
+        context_of(
+            [(GAPS, None)], payloads=[payload(gap_run(GAPS, [1]))], columns=columns((0, 1), (0, 11))
+        ),
+    )
     add("padding", context_of(columns=columns((0, 1), (0, 11), parameter=4), padding=1))
     add("payload_short", context_of(columns=columns((0, 1), (0, 10))))
     add("payload_long", context_of(columns=columns((0, 1), (0, 12))))
@@ -281,24 +332,39 @@ def context_cases(cases):
 
 def payload_cases(add, context_of):
     def payload_of(name, data, **more):
-        add(name, context_of(payloads=[data], columns=columns((0, more.pop("events", 1)), (0, len(data))), **more))
+        add(
+            name,
+            context_of(
+                payloads=[data], columns=columns((0, more.pop("events", 1)), (0, len(data))), **more
+            ),
+        )
 
     good = payload(*GOOD)
     payload_of("no_mark", good[:-1] + b"\0")
     payload_of("states", payload(*GOOD, states=(0, 0, 0, 5, 0, 0, 0, 0)))
     payload_of("state_used", payload(*GOOD, states=(9, 0, 0, 0, 0, 0, 0, 0)))
     payload_of("bits_left", payload(*GOOD, spare=3))
-    payload_of("bits_missing", (int.from_bytes(good, "little") >> 1).to_bytes(len(good), "little").rstrip(b"\0"))
+    payload_of(
+        "bits_missing",
+        (int.from_bytes(good, "little") >> 1).to_bytes(len(good), "little").rstrip(b"\0"),
+    )
     far = ((14336, 70), SHARES)
-    payload_of("rank_beyond_block", payload(gap_run(far[0], [6]), value_run(SHARES, [1])), classes=[far])
-    payload_of("rank_2_18", payload(gap_run(far[0], [1 << 18]), value_run(SHARES, [1])), classes=[far])
+    payload_of(
+        "rank_beyond_block", payload(gap_run(far[0], [6]), value_run(SHARES, [1])), classes=[far]
+    )
+    payload_of(
+        "rank_2_18", payload(gap_run(far[0], [1 << 18]), value_run(SHARES, [1])), classes=[far]
+    )
 
 
 def flipped_cases(add):
-    """All elements are of one class that changes more often than not. Changes of a block: all but its events."""
+    """All elements are of one flipped class. Changes of a block: all but its events."""
+
     def flipped(name, events, changes, gaps, values):
         blocks = [payload(gap_run(GAPS, g), value_run(SHARES, v)) for g, v in zip(gaps, values)]
-        data = context([(GAPS, SHARES)], columns(events, changes, list(map(len, blocks))), blocks, flipped=0)
+        data = context(
+            [(GAPS, SHARES)], columns(events, changes, list(map(len, blocks))), blocks, flipped=0
+        )
         add(name, data, changes=sum(changes))
 
     flipped("flipped_changes_missing", (0, 1), (1, 5), ([], [1]), ([1], [1] * 5))
@@ -313,9 +379,27 @@ def plain_cases(cases):
     at_1 = payload(gap_run(GAPS, [1]))
     raw = bytes([0x02, 0x80])  # 4001, rotated left by one
 
-    def plain(name, coded=at_1, raw=raw, events=(0, 1), gaps=GAPS, planes=(None, None), flipped=0, changes=1, **more):
+    def plain(
+        name,
+        coded=at_1,
+        raw=raw,
+        events=(0, 1),
+        gaps=GAPS,
+        planes=(None, None),
+        flipped=0,
+        changes=1,
+        **more,
+    ):
         said = [(0, len(coded))] if gaps or any(planes) else []
-        data = absolute(PLAIN, planes, columns(*([events] if gaps else []), *said), [raw, coded], flipped, gaps, **more)
+        data = absolute(
+            PLAIN,
+            planes,
+            columns(*([events] if gaps else []), *said),
+            [raw, coded],
+            flipped,
+            gaps,
+            **more,
+        )
         add("plain_" + name, data, changes=changes, status="TABLE" if name == "changes" else "CODE")
 
     plain("changes", changes=2)
@@ -323,10 +407,27 @@ def plain_cases(cases):
     plain("gaps_unused", b"", b"", events=(0, 0))
     plain("events_above_block", events=(3, 1))
     plain("wrong_half", payload(gap_run(GAPS, [0] * 4)), raw * 4, (0, 4), flipped=1, changes=4)
-    plain("half_unflipped", payload(gap_run((2048, 1), [0] * 6)), raw * 6, (0, 6), (2048, 1), changes=6)
+    plain(
+        "half_unflipped",
+        payload(gap_run((2048, 1), [0] * 6)),
+        raw * 6,
+        (0, 6),
+        (2048, 1),
+        changes=6,
+    )
     plain("gap_beyond_block", payload(gap_run(far, [6])), gaps=far)
-    plain("plane_ends", payload(gap_run(GAPS, [1]), plane_run(0x80, [1024], [0x80])), raw[:1], planes=(None, (0x7f, [0, 1024])))
-    plain("plane_shares", payload(gap_run(GAPS, [1]), plane_run(0x80, [1024], [0x80])), raw[:1], planes=(None, (0x80, [1023])))
+    plain(
+        "plane_ends",
+        payload(gap_run(GAPS, [1]), plane_run(0x80, [1024], [0x80])),
+        raw[:1],
+        planes=(None, (0x7F, [0, 1024])),
+    )
+    plain(
+        "plane_shares",
+        payload(gap_run(GAPS, [1]), plane_run(0x80, [1024], [0x80])),
+        raw[:1],
+        planes=(None, (0x80, [1023])),
+    )
     plain("raw_missing", raw=raw[:1])
     plain("padding", padding=1)
     plain("states", payload(gap_run(GAPS, [1]), states=(0, 0, 3, 0, 0, 0, 0, 0)))
@@ -344,8 +445,15 @@ def dense_cases(cases):
     add("dense_cut", absolute(DENSE, (None, None), [], blocks)[:-1])
     add("dense_long", absolute(DENSE, (None, None), [], [*blocks, b"\0"]))
     add("dense_changes", absolute(DENSE, (None, None), [], blocks), "TABLE", changes=2)
-    coded = [payload(plane_run(0, [128] * 8, [0] * count), states=(0,) * 7 + (1,)) for count in (2, 6)]
-    data = absolute(DENSE, ((0, [128] * 8), None), columns(list(map(len, coded))), [high[:2], coded[0], high[2:], coded[1]])
+    coded = [
+        payload(plane_run(0, [128] * 8, [0] * count), states=(0,) * 7 + (1,)) for count in (2, 6)
+    ]
+    data = absolute(
+        DENSE,
+        ((0, [128] * 8), None),
+        columns(list(map(len, coded))),
+        [high[:2], coded[0], high[2:], coded[1]],
+    )
     add("dense_states", data)
 
 
@@ -356,6 +464,15 @@ def rotated_planes(elements):
 
 def all_cases(vectors):
     cases = Cases(vectors)
-    for make in (file_cases, table_cases, layout_cases, region_cases, base_cases, context_cases, plain_cases, dense_cases):
+    for make in (
+        file_cases,
+        table_cases,
+        layout_cases,
+        region_cases,
+        base_cases,
+        context_cases,
+        plain_cases,
+        dense_cases,
+    ):
         make(cases)
     return cases.found

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes segments as it is told to, also such as no encoder writes: for vectors that must be refused."""
+"""Writes segments as it is told to, also such as no encoder writes: for what must be refused."""
+
 from segment import CONTEXT, HISTORY, PLAIN, gap_range, gap_table, tans_table, value_range
 
 
@@ -47,8 +48,8 @@ class Writer:
 
 
 def payload(*runs, states=(0,) * 8, spare=0):
-    """Runs of (table, what a symbol means, numbers), in the order in which they are read. The states at the end should
-    be zero, and no bits to spare."""
+    """Runs of (table, what a symbol means, numbers), in the order in which they are read. The
+    states at the end should be zero, and no bits to spare."""
     states, acc, count = list(states), 0, spare
 
     def push(value, bits):
@@ -61,8 +62,11 @@ def payload(*runs, states=(0,) * 8, spare=0):
             symbol = max(s for s, _, _ in table if number_range(s)[0] <= numbers[i])
             first, extra = number_range(symbol)
             push(numbers[i] - first, extra)
-            state, bits, following = next((state, bits, following) for state, (s, bits, following) in enumerate(table)
-                                          if s == symbol and 0 <= states[i & 7] - following < 1 << bits)
+            state, bits, following = next(
+                (state, bits, following)
+                for state, (s, bits, following) in enumerate(table)
+                if s == symbol and 0 <= states[i & 7] - following < 1 << bits
+            )
             push(states[i & 7] - following, bits)
             states[i & 7] = state
     for state in reversed(states):
@@ -71,8 +75,19 @@ def payload(*runs, states=(0,) * 8, spare=0):
     return acc.to_bytes((count + 7) // 8, "little")
 
 
-def context(classes, columns, payloads, coder=CONTEXT, flipped=None, runs=None, count=None, long=False, padding=0):
-    """classes: (gaps, shares of the values), each or None; gaps: (rate, top). columns: (parameter, numbers)."""
+def context(
+    classes,
+    columns,
+    payloads,
+    coder=CONTEXT,
+    flipped=None,
+    runs=None,
+    count=None,
+    long=False,
+    padding=0,
+):
+    """classes: (gaps, shares of the values), each or None; gaps: (rate, top). columns: (parameter,
+    numbers)."""
     writer = Writer()
     writer.put(coder, 2)
     writer.put((count or len(classes)) - 1, 4)
@@ -115,4 +130,3 @@ def gap_run(gaps, numbers):
 
 def value_run(shares, numbers):
     return tans_table(shares), value_range, numbers
-

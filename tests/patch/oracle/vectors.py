@@ -4,8 +4,9 @@
 
 usage: vectors.py library PATCH_HELPER
        vectors.py decoder
-       vectors.py page           the worked example of docs/format/patch.md is the vector, byte for byte
+       vectors.py page           the example of docs/format/patch.md is the vector, byte for byte
 """
+
 import pathlib
 import re
 import sys
@@ -38,8 +39,12 @@ class DecoderSays:
     def __call__(self, version, base, before, name, child, patches):
         try:
             opened = [Patch((version / patch).read_bytes()) for patch in patches]
-            found, found_root = apply(opened, state_named(version, base), state_named(version, before),
-                                      None if name == "-" else bytes.fromhex(name))
+            found, found_root = apply(
+                opened,
+                state_named(version, base),
+                state_named(version, before),
+                None if name == "-" else bytes.fromhex(name),
+            )
         except Refused as refused:
             return refused.reason
         right = found == state_named(version, child) and found_root == root(found)
@@ -59,14 +64,21 @@ class LibrarySays:
 
     def __call__(self, version, base, before, name, child, patches):
         paths = [version / patch for patch in patches]
-        status, said = self.library.apply(paths, self.path(version, base), self.path(version, before), name,
-                                          self.directory / "out")
+        status, said = self.library.apply(
+            paths,
+            self.path(version, base),
+            self.path(version, before),
+            name,
+            self.directory / "out",
+        )
         if status == "ULP_OK":
             wanted = state_named(version, child)
             if read_safetensors(self.directory / "out") != wanted or said != root(wanted).hex():
                 return "another child"
             # What can be applied can be verified without the weights.
-            return next(filter(lambda found: found != "ULP_OK", map(self.library.verify, paths)), "ULP_OK")
+            return next(
+                filter(lambda found: found != "ULP_OK", map(self.library.verify, paths)), "ULP_OK"
+            )
         return status
 
 

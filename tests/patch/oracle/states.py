@@ -88,7 +88,7 @@ def changed(rng, state, density, sorts=None):
 
 
 def carried_on(rng, before, base):
-    """A step in which mostly those elements change that changed before, and in the same direction."""
+    """A step in which mostly those change that changed before, and in the same direction."""
     result = []
     for (name, form, data), (_, _, older) in zip(base, before):
         kind = form.kind()

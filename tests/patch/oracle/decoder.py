@@ -4,10 +4,11 @@
 
 usage: decoder.py PATCH... BASE [--before BEFORE] [--child ROOT] [-o OUT.safetensors]
 
-Several patches are partial ones that are applied together; --child is the root that they must lead to.
-As a library: Patch(bytes), then apply([patch], base, before). What is not right raises Refused, whose `reason` is the
-name of the status in docs/format/patch.md.
+Several patches are partial ones that are applied together; --child is the root that they must lead
+to. As a library: Patch(bytes), then apply([patch], base, before). What is not right raises Refused,
+whose `reason` is the name of the status in docs/format/patch.md.
 """
+
 import argparse
 import array
 import itertools
@@ -16,7 +17,18 @@ import sys
 
 import segment
 import table as tables
-from state import Refused, Tensor, checksum, layout_of, read_safetensors, require, root, root_of_sums, words, write_safetensors
+from state import (
+    Refused,
+    Tensor,
+    checksum,
+    layout_of,
+    read_safetensors,
+    require,
+    root,
+    root_of_sums,
+    words,
+    write_safetensors,
+)
 
 
 class Patch:
@@ -42,19 +54,18 @@ def moves_between(before, after):
     return moves
 
 
-def block_places(form, pieces):
-    """For each block of a piece, the places of its elements in the tensor: ranges, or lists where rows are cut."""
-    for piece in pieces:
-        found = [range(first, first + count) for first, count in tables.runs(form, piece)]
-        places = found[0] if len(found) == 1 else list(itertools.chain(*found))
-        for first in range(0, len(places), tables.BLOCK_ELEMENTS):
-            yield places[first:first + tables.BLOCK_ELEMENTS]
+def block_places(form, piece):
+    """For each block the places of its elements in the tensor: a range, or a list of cut rows."""
+    found = [range(first, first + count) for first, count in tables.runs(form, piece)]
+    places = found[0] if len(found) == 1 else list(itertools.chain(*found))
+    for first in range(0, len(places), tables.BLOCK_ELEMENTS):
+        yield places[first : first + tables.BLOCK_ELEMENTS]
 
 
 def pick(elements, places):
     """The elements at these places; `elements` is an array."""
     if isinstance(places, range):
-        return elements[places.start:places.stop]
+        return elements[places.start : places.stop]
     return array.array(elements.typecode, [elements[place] for place in places])
 
 
@@ -64,32 +75,43 @@ class Applying:
     def __init__(self, patches, base, before):
         self.patches, self.base = patches, base
         self.elements = [words(tensor.form.kind(), tensor.data) for tensor in base]
-        self.moves = [moves_between(*pair) for pair in zip(before, base)] if before is not None else None
+        self.moves = None
+        if before is not None:
+            self.moves = [moves_between(*pair) for pair in zip(before, base)]
         self.child = [Tensor(name, form, bytearray(data)) for name, form, data in base]
 
-    def apply_chunk(self, patch, chunk, pieces, data):
+    def blocks_of(self, pieces):
+        """(number of the tensor, places) of each block of a chunk."""
+        for piece in pieces:
+            number = piece.region.tensor
+            for places in block_places(self.base[number].form, piece):
+                yield number, places
+
+    def decode_chunk(self, patch, chunk, data, kind, blocks):
         require(checksum(data) == chunk.checksum, "ULP_E_CHECKSUM", "a chunk is damaged")
-        form_of = [self.base[piece.region.tensor].form for piece in pieces]
-        kind = form_of[0].kind()
-        blocks = [(piece.region.tensor, places)
-                  for form, piece in zip(form_of, pieces) for places in block_places(form, [piece])]
-        old = [pick(self.elements[number], places) for number, places in blocks]
-        moves = None
-        if self.moves is not None and patch.table.before is not None:
-            moves = [pick(self.moves[number], places) for number, places in blocks]
-        opened = segment.open_segment(kind, data, list(map(len, old)))
-        require(opened.coder != segment.HISTORY or moves is not None, "ULP_E_TABLE", "a segment with history in a patch without")
+        opened = segment.open_segment(kind, data, [len(places) for _, places in blocks])
+        history = patch.table.before is not None
+        require(opened.coder != segment.HISTORY or history, "ULP_E_TABLE", "history unannounced")
         announced = opened.announced in (None, chunk.changes)
-        require(announced, "ULP_E_TABLE", f"{opened.announced} changes where the table says {chunk.changes}")
+        require(announced, "ULP_E_TABLE", "other changes than the table says")
+        old = [pick(self.elements[number], places) for number, places in blocks]
+        moves = [pick(self.moves[number], places) for number, places in blocks] if history else None
         changes = opened.decode(old, moves)
-        require(sum(map(len, changes)) == chunk.changes, "ULP_E_TABLE", "other changes than the table says")
+        found = sum(map(len, changes))
+        require(found == chunk.changes, "ULP_E_TABLE", "other changes than the table says")
+        return changes
+
+    def apply_chunk(self, patch, chunk, pieces, data):
+        kind = self.base[pieces[0].region.tensor].form.kind()
+        blocks = list(self.blocks_of(pieces))
+        changes = self.decode_chunk(patch, chunk, data, kind, blocks)
         for (number, places), some in zip(blocks, changes):
             self.write(number, kind.width, ((places[place], new) for place, new in some))
 
     def write(self, number, width, changes):
         data = self.child[number].data
         for place, new in changes:
-            data[width * place:width * (place + 1)] = new.to_bytes(width, "little")
+            data[width * place : width * (place + 1)] = new.to_bytes(width, "little")
 
     def apply(self, patch):
         sums = iter(patch.table.sums)
@@ -117,23 +139,40 @@ def child_of_parts(patches, child):
     for one, two in itertools.combinations(patches, 2):
         same = one.table.layout == two.table.layout
         require(same, "ULP_E_LAYOUT", "parts of different models")
-        require(one.table.parent == two.table.parent, "ULP_E_WRONG_BASE", "parts that start from different states")
-        apart = not any(tables.overlap(*pair) for pair in itertools.product(one.table.regions, two.table.regions))
+        require(
+            one.table.parent == two.table.parent,
+            "ULP_E_WRONG_BASE",
+            "parts that start from different states",
+        )
+        apart = not any(
+            tables.overlap(*pair)
+            for pair in itertools.product(one.table.regions, two.table.regions)
+        )
         require(apart, "ULP_E_REGIONS", "parts that overlap")
     if child is not None:
         return child
     covered = sum(region.elements() for patch in patches for region in patch.table.regions)
     complete = covered == sum(form.words() for _, form in first.layout)
-    require(complete, "ULP_E_REGIONS", "parts that leave elements out, and no root that they must lead to")
+    require(
+        complete,
+        "ULP_E_REGIONS",
+        "parts that leave elements out, and no root that they must lead to",
+    )
     return root_of_sums(first.layout, tables.tensor_sums([patch.table for patch in patches]))
 
 
 def apply(patches, base, before=None, child=None):
-    """(the child's state, its root). States are lists of tensors, as state.read_safetensors() gives them."""
+    """(the child's state, its root). States are as state.read_safetensors() gives them."""
     partial = any(patch.partial for patch in patches)
-    require(all(patch.partial for patch in patches) or len(patches) == 1, "ULP_E_REGIONS", "whole patches together")
+    require(
+        all(patch.partial for patch in patches) or len(patches) == 1,
+        "ULP_E_REGIONS",
+        "whole patches together",
+    )
     child = child_of_parts(patches, child) if partial else patches[0].table.child
-    require(layout_of(base) == patches[0].table.layout, "ULP_E_LAYOUT", "other names, dtypes or shapes")
+    require(
+        layout_of(base) == patches[0].table.layout, "ULP_E_LAYOUT", "other names, dtypes or shapes"
+    )
     base_root = root(base)
     if base_root == child:
         return base, child
@@ -150,7 +189,9 @@ def main():
     parser.add_argument("patches", nargs="+", metavar="PATCH")
     parser.add_argument("base", metavar="BASE")
     parser.add_argument("--before", help="the state before the base, for patches with history")
-    parser.add_argument("--child", type=bytes.fromhex, help="the root that partial patches must lead to")
+    parser.add_argument(
+        "--child", type=bytes.fromhex, help="the root that partial patches must lead to"
+    )
     parser.add_argument("-o", dest="out", help="where the child goes")
     arguments = parser.parse_args()
     try:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments: the coded changes of a chunk, as docs/format/code.md has them.
 
-open_segment(kind, data, sizes) reads what can be read without the weights: header and directory. Of the result, `coder`
-is one of those below and `announced` the number of changes, or None where only the weights tell. Its decode(blocks, moves)
-gives for each block a list of (element, new value), ascending. `blocks` are the old elements, an array for each block;
-`moves` how they moved before, or None.
+open_segment(kind, data, sizes) reads what can be read without the weights: header and directory. Of
+the result, `coder` is one of those below and `announced` the number of changes, or None where only
+the weights tell. Its decode(blocks, moves) gives for each block a list of (element, new value),
+ascending. `blocks` are the old elements, an array for each block; `moves` how they moved before, or
+None.
 """
+
 import array
 import functools
 import itertools
@@ -17,6 +19,7 @@ CONTEXT, HISTORY, PLAIN, DENSE = range(4)
 STATES = 1024
 BLOCK_ELEMENTS = 1 << 18
 TOP_GAP_SYMBOL = 75
+BEYOND_WIDTH = "a step beyond the element's width"
 
 
 def check(condition, message):
@@ -25,6 +28,7 @@ def check(condition, message):
 
 
 # ---- bits ----------------------------------------------------------------------------------------
+
 
 class Bits:
     """Header and directory: bits from the lowest of each byte."""
@@ -35,7 +39,7 @@ class Bits:
     def take(self, count):
         begin, self.at = self.at, self.at + count
         check(self.at <= 8 * len(self.data), "the segment ends within its header")
-        some = int.from_bytes(self.data[begin >> 3:(self.at + 7) >> 3], "little")
+        some = int.from_bytes(self.data[begin >> 3 : (self.at + 7) >> 3], "little")
         return some >> (begin & 7) & (1 << count) - 1
 
     def rice(self, parameter):
@@ -58,7 +62,7 @@ class Bits:
 
     def rest(self):
         check(self.take(-self.at % 8) == 0, "bits behind the directory")
-        return self.data[self.at // 8:]
+        return self.data[self.at // 8 :]
 
 
 def unzigzag(number):
@@ -66,6 +70,7 @@ def unzigzag(number):
 
 
 # ---- tables of the entropy coder -----------------------------------------------------------------
+
 
 def tans_table(shares):
     """(symbol, bits, next) of each state; shares: of the symbols from 0 on."""
@@ -98,7 +103,7 @@ def times(x, y):
 
 @functools.cache
 def root_of_half(bit):
-    """2^32 * 2^(-2^bit / 2048), rounded down. The root of a rounded root is the rounded one of both."""
+    """2^32 * 2^(-2^bit / 2048), rounded down. Rounding before a root changes nothing after it."""
     roots = 11 - bit
     value = 1 << (32 << roots) - 1
     for _ in range(roots):
@@ -159,7 +164,9 @@ def normalised(counts):
     for _ in range(-left):
         worst = None
         for symbol, (count, share) in enumerate(zip(counts, shares)):
-            if share >= 2 and (worst is None or count * (2 * shares[worst] - 1) < counts[worst] * (2 * share - 1)):
+            if share >= 2 and (
+                worst is None or count * (2 * shares[worst] - 1) < counts[worst] * (2 * share - 1)
+            ):
                 worst = symbol
         shares[worst] -= 1
     return shares
@@ -184,6 +191,7 @@ def read_gap_table(bits):
 
 # ---- payloads ------------------------------------------------------------------------------------
 
+
 class Payload:
     """A payload, read from its end."""
 
@@ -196,7 +204,7 @@ class Payload:
     def take(self, count):
         end, self.at = self.at, self.at - count
         check(self.at >= 0, "a payload that ends too soon")
-        some = int.from_bytes(self.data[self.at >> 3:(end + 7) >> 3], "little")
+        some = int.from_bytes(self.data[self.at >> 3 : (end + 7) >> 3], "little")
         return some >> (self.at & 7) & (1 << count) - 1
 
     def numbers(self, table, count, number_range):
@@ -211,7 +219,12 @@ class Payload:
 
     def places(self, table, count):
         """Ranks of events, from their gaps."""
-        ranks = [rank - 1 for rank in itertools.accumulate(gap + 1 for gap in self.numbers(table, count, gap_range))]
+        ranks = [
+            rank - 1
+            for rank in itertools.accumulate(
+                gap + 1 for gap in self.numbers(table, count, gap_range)
+            )
+        ]
         check(not ranks or ranks[-1] < BLOCK_ELEMENTS, "a rank that is too large")
         return ranks
 
@@ -222,10 +235,11 @@ class Payload:
 def cut(data, lengths):
     check(sum(lengths) == len(data), "payloads that do not add up to the bytes that are there")
     ends = list(itertools.accumulate(lengths))
-    return [data[end - length:end] for end, length in zip(ends, lengths)]
+    return [data[end - length : end] for end, length in zip(ends, lengths)]
 
 
 # ---- context and history -------------------------------------------------------------------------
+
 
 class Classes:
     """Map and models of a segment that is coded as context or history."""
@@ -245,7 +259,10 @@ class Classes:
         if not bits.take(1):
             return None
         top = bits.take(8)
-        check(top <= value_symbol((1 << 8 * self.kind.width) - 2), "values that are wider than the elements")
+        check(
+            top <= value_symbol((1 << 8 * self.kind.width) - 2),
+            "values that are wider than the elements",
+        )
         shares = read_shares(bits, top + 1)
         check(shares[top], "a top value symbol that does not occur")
         return tans_table(shares)
@@ -265,14 +282,22 @@ class Classes:
         for c in range(self.count):
             events.append(bits.column(len(sizes)) if self.gaps[c] else [0] * len(sizes))
             if c < self.flipped:
-                check(self.values[c] or not any(events[c]), "changes of a class that announced none")
+                check(
+                    self.values[c] or not any(events[c]), "changes of a class that announced none"
+                )
                 changes.append(events[c])
             else:
                 changes.append(bits.column(len(sizes)) if self.values[c] else [0] * len(sizes))
         for block, size in enumerate(sizes):
             for counts in (events, changes):
-                check(sum(count[block] for count in counts) <= size, "more events or changes than elements")
-        return [[(events[c][block], changes[c][block]) for c in range(self.count)] for block in range(len(sizes))]
+                check(
+                    sum(count[block] for count in counts) <= size,
+                    "more events or changes than elements",
+                )
+        return [
+            [(events[c][block], changes[c][block]) for c in range(self.count)]
+            for block in range(len(sizes))
+        ]
 
     def members(self, old, moves):
         """For each class the places of its elements in the block."""
@@ -301,7 +326,7 @@ def uppermost(old):
     if old.itemsize == 1:
         return old
     halves = old.itemsize // 2
-    return array.array("H", old.tobytes())[halves - 1::halves]
+    return array.array("H", old.tobytes())[halves - 1 :: halves]
 
 
 @functools.cache
@@ -309,7 +334,10 @@ def exponent_cells(kind):
     """The cell, without its bucket, of an element by its uppermost bits."""
     bits = min(8 * kind.width, 16)
     low = kind.low - (8 * kind.width - bits)
-    exponents = ((upper >> low & (1 << kind.bits) - 1) - kind.zero if kind.bits else 0 for upper in range(1 << bits))
+    exponents = (
+        (upper >> low & (1 << kind.bits) - 1) - kind.zero if kind.bits else 0
+        for upper in range(1 << bits)
+    )
     return bytes(min(max(exponent, 0), 63) for exponent in exponents)
 
 
@@ -323,7 +351,9 @@ def decode_runs(classes, counts, payload):
     runs = []
     for c, (events, changes) in enumerate(counts):
         ranks = payload.places(classes.gaps[c], events) if events else []
-        runs.append((ranks, payload.numbers(classes.values[c], changes, value_range) if changes else []))
+        runs.append(
+            (ranks, payload.numbers(classes.values[c], changes, value_range) if changes else [])
+        )
     payload.finish()
     return runs
 
@@ -338,7 +368,7 @@ def changed_places(members, ranks, flipped):
 
 def stepped(kind, old, value, move):
     """The new element. The step was written as if the element had moved upwards before."""
-    check(value + 1 < 1 << 8 * kind.width, "a step beyond the element's width")
+    check(value + 1 < 1 << 8 * kind.width, BEYOND_WIDTH)
     step = unzigzag(value + 1)
     return old + (-step if move < 0 else step) & (1 << 8 * kind.width) - 1
 
@@ -352,29 +382,41 @@ class ContextSegment:
         self.payloads = cut(bits.rest(), lengths)
         self.announced = sum(changes for block in self.counts for _, changes in block)
         for counts, payload in zip(self.counts, self.payloads):
-            check(any(map(any, counts)) == (len(payload) > 0), "a payload for nothing, or none where one is needed")
+            check(
+                any(map(any, counts)) == (len(payload) > 0),
+                "a payload for nothing, or none where one is needed",
+            )
 
     def decode(self, blocks, moves):
         if self.coder == CONTEXT or moves is None:
             moves = [None] * len(blocks)
-        return [self.decode_block(*block) for block in zip(self.counts, self.payloads, blocks, moves)]
+        return [
+            self.decode_block(*block) for block in zip(self.counts, self.payloads, blocks, moves)
+        ]
 
     def decode_block(self, counts, payload, old, moves):
         classes = self.classes
         if not payload and classes.flipped == classes.count:
             return []
-        runs = decode_runs(classes, counts, Payload(payload)) if payload else [([], [])] * classes.count
+        runs = (
+            decode_runs(classes, counts, Payload(payload))
+            if payload
+            else [([], [])] * classes.count
+        )
         changes = []
         for c, members in enumerate(classes.members(old, moves)):
             ranks, values = runs[c]
             places = changed_places(members, ranks, c >= classes.flipped)
             check(len(places) == len(values), "changes that are left over, or missing")
-            changes += [(place, stepped(classes.kind, old[place], value, moves[place] if moves else 0))
-                        for place, value in zip(places, values)]
+            changes += [
+                (place, stepped(classes.kind, old[place], value, moves[place] if moves else 0))
+                for place, value in zip(places, values)
+            ]
         return sorted(changes)
 
 
 # ---- plain and dense -----------------------------------------------------------------------------
+
 
 def itself(symbol):
     return symbol, 0
@@ -396,13 +438,13 @@ def read_planes(bits, kind):
 
 
 def read_elements(planes, raw, count, payload, kind):
-    """The new elements that a block has to say. Raw planes come first, so they can be taken as they are met."""
+    """The new elements that a block has to say."""
     data = bytearray(count * kind.width)
     for p, table in enumerate(planes):
         if table is None:
-            data[p::kind.width], raw = raw[:count], raw[count:]
+            data[p :: kind.width], raw = raw[:count], raw[count:]
         elif count:
-            data[p::kind.width] = bytes(payload.numbers(table, count, itself))
+            data[p :: kind.width] = bytes(payload.numbers(table, count, itself))
     elements = words(kind, data)
     if kind.bits:
         top = 8 * kind.width - 1
@@ -438,16 +480,28 @@ class AbsoluteSegment:
         self.places = Places(bits, plain)
         self.planes = read_planes(bits, kind) if self.places.flipped or self.places.gaps else []
         self.events = self.places.read_events(bits, sizes)
-        self.said = [size - events if self.places.flipped else events for events, size in zip(self.events, sizes)]
-        check(not plain or self.places.flipped == (2 * sum(self.said) > sum(sizes)), "the wrong half is named")
+        self.said = [
+            size - events if self.places.flipped else events
+            for events, size in zip(self.events, sizes)
+        ]
+        check(
+            not plain or self.places.flipped == (2 * sum(self.said) > sum(sizes)),
+            "the wrong half is named",
+        )
         self.announced = sum(self.said) if plain else None
-        coded = bits.column(len(sizes)) if self.places.gaps or any(self.planes) else [0] * len(sizes)
+        coded = (
+            bits.column(len(sizes)) if self.places.gaps or any(self.planes) else [0] * len(sizes)
+        )
         raw = [self.planes.count(None) * said for said in self.said]
-        self.payloads = [(payload[:r], payload[r:])
-                         for payload, r in zip(cut(bits.rest(), [r + c for r, c in zip(raw, coded)]), raw)]
+        self.payloads = [
+            (payload[:r], payload[r:])
+            for payload, r in zip(cut(bits.rest(), [r + c for r, c in zip(raw, coded)]), raw)
+        ]
         for events, said, (_, part) in zip(self.events, self.said, self.payloads):
             needed = events > 0 or (said > 0 and any(self.planes))
-            check(needed == (len(part) > 0), "a coded part for nothing, or none where one is needed")
+            check(
+                needed == (len(part) > 0), "a coded part for nothing, or none where one is needed"
+            )
 
     def decode(self, blocks, _):
         return [self.decode_block(b, old) for b, old in enumerate(blocks)]
@@ -471,4 +525,6 @@ def differing(old, places, elements, plain):
 def open_segment(kind, data, sizes):
     bits = Bits(data)
     coder = bits.take(2)
-    return (ContextSegment if coder in (CONTEXT, HISTORY) else AbsoluteSegment)(bits, coder, kind, sizes)
+    return (ContextSegment if coder in (CONTEXT, HISTORY) else AbsoluteSegment)(
+        bits, coder, kind, sizes
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """States: safetensors files, dtypes, content sums and roots, as docs/format/root.md has them."""
+
 import array
 import hashlib
 import json
@@ -16,9 +17,30 @@ LIMIT_DTYPE_BYTES = 32
 LIMIT_RANK = 64
 LIMIT_ELEMENT_BITS = 4096
 
-BITS = {b"F4": 4, b"F6_E2M3": 6, b"F6_E3M2": 6, b"BOOL": 8, b"U8": 8, b"I8": 8, b"F8_E5M2": 8, b"F8_E4M3": 8,
-        b"F8_E5M2FNUZ": 8, b"F8_E4M3FNUZ": 8, b"F8_E8M0": 8, b"I16": 16, b"U16": 16, b"F16": 16, b"BF16": 16,
-        b"I32": 32, b"U32": 32, b"F32": 32, b"I64": 64, b"U64": 64, b"F64": 64, b"C64": 64}
+BITS = {
+    b"F4": 4,
+    b"F6_E2M3": 6,
+    b"F6_E3M2": 6,
+    b"BOOL": 8,
+    b"U8": 8,
+    b"I8": 8,
+    b"F8_E5M2": 8,
+    b"F8_E4M3": 8,
+    b"F8_E5M2FNUZ": 8,
+    b"F8_E4M3FNUZ": 8,
+    b"F8_E8M0": 8,
+    b"I16": 16,
+    b"U16": 16,
+    b"F16": 16,
+    b"BF16": 16,
+    b"I32": 32,
+    b"U32": 32,
+    b"F32": 32,
+    b"I64": 64,
+    b"U64": 64,
+    b"F64": 64,
+    b"C64": 64,
+}
 
 
 class Refused(Exception):
@@ -43,9 +65,16 @@ class Kind(NamedTuple):
     zero: int = 0
 
 
-FLOATS = {b"BF16": Kind(2, 7, 8, 64), b"F16": Kind(2, 10, 5, 0), b"F32": Kind(4, 23, 8, 64),
-          b"F64": Kind(8, 52, 11, 192), b"F8_E4M3": Kind(1, 3, 4, 0), b"F8_E4M3FNUZ": Kind(1, 3, 4, 0),
-          b"F8_E5M2": Kind(1, 2, 5, 0), b"F8_E5M2FNUZ": Kind(1, 2, 5, 0)}
+FLOATS = {
+    b"BF16": Kind(2, 7, 8, 64),
+    b"F16": Kind(2, 10, 5, 0),
+    b"F32": Kind(4, 23, 8, 64),
+    b"F64": Kind(8, 52, 11, 192),
+    b"F8_E4M3": Kind(1, 3, 4, 0),
+    b"F8_E4M3FNUZ": Kind(1, 3, 4, 0),
+    b"F8_E5M2": Kind(1, 2, 5, 0),
+    b"F8_E5M2FNUZ": Kind(1, 2, 5, 0),
+}
 
 
 class Form(NamedTuple):
@@ -69,7 +98,9 @@ class Form(NamedTuple):
     def kind(self):
         if self.dtype in FLOATS:
             return FLOATS[self.dtype]
-        return Kind(next((width for width in (8, 4, 2) if self.element_bits() % (8 * width) == 0), 1))
+        return Kind(
+            next((width for width in (8, 4, 2) if self.element_bits() % (8 * width) == 0), 1)
+        )
 
     def words(self):
         return self.bytes // self.kind().width
@@ -88,11 +119,12 @@ def words(kind, data):
 
 # ---- safetensors ---------------------------------------------------------------------------------
 
+
 def read_safetensors(path):
     """A state: tensors in the order of their names."""
     raw = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from("<Q", raw)
-    header = json.loads(raw[8:8 + length])
+    header = json.loads(raw[8 : 8 + length])
     header.pop("__metadata__", None)
     tensors = []
     for name, entry in header.items():
@@ -105,12 +137,17 @@ def read_safetensors(path):
 def write_safetensors(path, state):
     header, at = {}, 0
     for name, form, data in state:
-        header[name.decode()] = {"dtype": form.dtype.decode(), "shape": list(form.shape),
-                                 "data_offsets": [at, at + len(data)]}
+        header[name.decode()] = {
+            "dtype": form.dtype.decode(),
+            "shape": list(form.shape),
+            "data_offsets": [at, at + len(data)],
+        }
         at += len(data)
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t.data for t in state))
+    pathlib.Path(path).write_bytes(
+        struct.pack("<Q", len(text)) + text + b"".join(t.data for t in state)
+    )
 
 
 # ---- sums ----------------------------------------------------------------------------------------
@@ -132,8 +169,8 @@ def mix(position, word):
     return a ^ a >> 32, b ^ b >> 32
 
 
-# The same for many words at once: one big integer holds a word in the lower half of each 16 bytes, so that a
-# product with a constant of 64 bits stays in its place. Ten times as fast as one by one.
+# The same for many words at once: one big integer holds a word in the lower half of each 16 bytes,
+# so that a product with a constant of 64 bits stays in its place. Ten times as fast as one by one.
 BATCH = 2048
 ONES = int.from_bytes((b"\1" + bytes(15)) * BATCH, "little")
 LOWER = ONES * MASK
@@ -149,7 +186,7 @@ def spread(values):
 
 def lanes_sum(lanes, count):
     values = array.array("Q", (lanes & LOWER).to_bytes(16 * BATCH, "little"))
-    return sum(values[:2 * count:2])
+    return sum(values[: 2 * count : 2])
 
 
 def batch_sum(position, values):
@@ -171,9 +208,11 @@ def range_sum(data, begin=0, end=None):
     values = array.array("Q", bytes(data[begin:end]) + bytes(-end % 8))
     first = second = 0
     for at in range(0, len(values), BATCH):
-        position, some = begin // 8 + at, values[at:at + BATCH]
+        position, some = begin // 8 + at, values[at : at + BATCH]
         if len(some) < BATCH // 16:
-            sums = [sum(lane) for lane in zip(*(mix(position + i, word) for i, word in enumerate(some)))]
+            sums = [
+                sum(lane) for lane in zip(*(mix(position + i, word) for i, word in enumerate(some)))
+            ]
         else:
             sums = batch_sum(position, some)
         first, second = first + sums[0] & MASK, second + sums[1] & MASK

@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The patch file around its segments: header, trailer, grid and table, as docs/format/patch.md has them."""
+"""The patch file around its segments, as docs/format/patch.md has it."""
+
 import itertools
 import re
 import struct
 from typing import NamedTuple
 
-from state import (BITS, LIMIT_DTYPE_BYTES, LIMIT_ELEMENT_BITS, LIMIT_HEADER_BYTES, LIMIT_NAME_BYTES, LIMIT_RANK, LIMIT_TENSORS, MASK, Form,
-                   checksum, range_sum, require, root_of_sums)
+from state import (
+    BITS,
+    LIMIT_DTYPE_BYTES,
+    LIMIT_ELEMENT_BITS,
+    LIMIT_HEADER_BYTES,
+    LIMIT_NAME_BYTES,
+    LIMIT_RANK,
+    LIMIT_TENSORS,
+    MASK,
+    Form,
+    checksum,
+    range_sum,
+    require,
+    root_of_sums,
+)
 
 MAGIC, VERSION, END = b"ulpatch", 0, b"ulpe"
 HEADER_BYTES, TRAILER_BYTES = 8, 16
@@ -27,6 +41,7 @@ def check(condition, message, reason="ULP_E_TABLE"):
 
 
 # ---- grid ----------------------------------------------------------------------------------------
+
 
 class Region(NamedTuple):
     tensor: int
@@ -57,7 +72,10 @@ def matrix(form):
 
 
 def whole_regions(layout):
-    return [Region(i, 0, rows, 0, columns) for i, (rows, columns) in enumerate(matrix(form) for _, form in layout)]
+    return [
+        Region(i, 0, rows, 0, columns)
+        for i, (rows, columns) in enumerate(matrix(form) for _, form in layout)
+    ]
 
 
 def by_kind(layout, regions):
@@ -69,8 +87,10 @@ def by_kind(layout, regions):
 
 
 def pieces_of(region):
-    return [Piece(region, first, min(PIECE_ELEMENTS, region.elements() - first))
-            for first in range(0, region.elements(), PIECE_ELEMENTS)]
+    return [
+        Piece(region, first, min(PIECE_ELEMENTS, region.elements() - first))
+        for first in range(0, region.elements(), PIECE_ELEMENTS)
+    ]
 
 
 def chunks_of(pieces):
@@ -89,7 +109,11 @@ def grid(layout, regions):
     count = sum(-(-region.elements() // PIECE_ELEMENTS) for region in regions)
     check(count <= LIMIT_PIECES, "too many pieces", "ULP_E_LIMIT")
     groups = by_kind(layout, regions).values()
-    return [chunk for group in groups for chunk in chunks_of(piece for region in group for piece in pieces_of(region))]
+    return [
+        chunk
+        for group in groups
+        for chunk in chunks_of(piece for region in group for piece in pieces_of(region))
+    ]
 
 
 def runs(form, piece):
@@ -108,7 +132,10 @@ def runs(form, piece):
 
 def piece_sum(tensor, piece):
     width = tensor.form.kind().width
-    sums = [range_sum(tensor.data, width * first, width * (first + count)) for first, count in runs(tensor.form, piece)]
+    sums = [
+        range_sum(tensor.data, width * first, width * (first + count))
+        for first, count in runs(tensor.form, piece)
+    ]
     return add_sums(sums)
 
 
@@ -118,21 +145,31 @@ def add_sums(sums):
 
 # ---- regions -------------------------------------------------------------------------------------
 
+
 def check_regions(layout, regions):
     def allowed(condition, message):
         check(condition, message, "ULP_E_REGIONS")
 
-    allowed(all(one[:2] + one[3:4] < two[:2] + two[3:4] for one, two in itertools.pairwise(regions)), "regions in disorder")
+    allowed(
+        all(one[:2] + one[3:4] < two[:2] + two[3:4] for one, two in itertools.pairwise(regions)),
+        "regions in disorder",
+    )
     for region in regions:
         form = layout[region.tensor][1]
         rows, columns = matrix(form)
         allowed(region.elements() > 0, "an empty region")
-        allowed(region.row + region.rows <= rows and region.column + region.columns <= columns, "a region beyond its tensor")
+        allowed(
+            region.row + region.rows <= rows and region.column + region.columns <= columns,
+            "a region beyond its tensor",
+        )
         allowed(aligned(form, region), "a region that is not aligned")
     for _, same in itertools.groupby(regions, key=lambda region: region.tensor):
         same = list(same)
         check(len(same) <= LIMIT_TENSOR_REGIONS, "too many regions of one tensor", "ULP_E_LIMIT")
-        allowed(not any(overlap(one, two) for one, two in itertools.combinations(same, 2)), "regions that overlap")
+        allowed(
+            not any(overlap(one, two) for one, two in itertools.combinations(same, 2)),
+            "regions that overlap",
+        )
 
 
 def aligned(form, region):
@@ -145,12 +182,17 @@ def aligned(form, region):
 
 
 def overlap(one, two):
-    return (one.tensor == two.tensor
-            and one.row < two.row + two.rows and two.row < one.row + one.rows
-            and one.column < two.column + two.columns and two.column < one.column + one.columns)
+    return (
+        one.tensor == two.tensor
+        and one.row < two.row + two.rows
+        and two.row < one.row + one.rows
+        and one.column < two.column + two.columns
+        and two.column < one.column + one.columns
+    )
 
 
 # ---- table ---------------------------------------------------------------------------------------
+
 
 class Chunk(NamedTuple):
     bytes: int
@@ -179,7 +221,7 @@ class Reader:
     def take(self, count):
         self.at += count
         check(self.at <= len(self.data), "the table ends too soon")
-        return self.data[self.at - count:self.at]
+        return self.data[self.at - count : self.at]
 
     def u64(self):
         return int.from_bytes(self.take(8), "little")
@@ -220,12 +262,26 @@ def read_form(reader, dtypes):
     shape = tuple(reader.varint() for _ in range(reader.limited(LIMIT_RANK, "extents")))
     if dtype not in BITS:
         form = Form(dtype, shape, reader.varint())
-        divides = form.bytes * 8 % form.count() == 0 and form.bytes > 0 if form.count() else form.bytes == 0
-        check(form.count() <= MASK and form.bytes * 8 <= MASK and divides, "elements that have no width", "ULP_E_SIZE")
-        check(form.element_bits() <= LIMIT_ELEMENT_BITS, "elements that are too wide", "ULP_E_LIMIT")
+        divides = (
+            form.bytes * 8 % form.count() == 0 and form.bytes > 0
+            if form.count()
+            else form.bytes == 0
+        )
+        check(
+            form.count() <= MASK and form.bytes * 8 <= MASK and divides,
+            "elements that have no width",
+            "ULP_E_SIZE",
+        )
+        check(
+            form.element_bits() <= LIMIT_ELEMENT_BITS, "elements that are too wide", "ULP_E_LIMIT"
+        )
         return form
     bits = Form(dtype, shape, 0).count() * BITS[dtype]
-    check(bits % 8 == 0 and bits <= MASK, "a tensor that does not end on a byte, or is too large", "ULP_E_SIZE")
+    check(
+        bits % 8 == 0 and bits <= MASK,
+        "a tensor that does not end on a byte, or is too large",
+        "ULP_E_SIZE",
+    )
     return Form(dtype, shape, bits // 8)
 
 
@@ -233,7 +289,7 @@ def read_name(reader, before):
     start, end, length = reader.varint(), reader.varint(), reader.varint()
     check(start + end <= len(before), "more in common with the name before than it has")
     check(start + end + length <= LIMIT_NAME_BYTES, "a name that is too long")
-    name = before[:start] + reader.take(length) + before[len(before) - end:]
+    name = before[:start] + reader.take(length) + before[len(before) - end :]
     check(name > before, "names in disorder")
     check(b"\0" not in name, "a name with NUL")
     try:
@@ -270,7 +326,10 @@ def read_regions(reader, layout):
     count = reader.limited(LIMIT_REGIONS, "regions")
     regions = [Region(*(reader.varint() for _ in range(5))) for _ in range(count)]
     check(regions, "no regions")
-    check(all(region.tensor < len(layout) for region in regions), "a region of a tensor that is not there")
+    check(
+        all(region.tensor < len(layout) for region in regions),
+        "a region of a tensor that is not there",
+    )
     check_regions(layout, regions)
     return regions
 
@@ -280,7 +339,10 @@ def read_chunk(reader, pieces):
     if not length:
         return Chunk(0)
     chunk = Chunk(length, reader.varint(), reader.u64())
-    check(0 < chunk.changes <= sum(piece.count for piece in pieces), "a number of changes that cannot be")
+    check(
+        0 < chunk.changes <= sum(piece.count for piece in pieces),
+        "a number of changes that cannot be",
+    )
     return chunk
 
 
@@ -299,7 +361,9 @@ def read_table(data):
     table = Table(flags, parent, child, before, layout, regions, chunks, sums)
     check(write_table(table) == data, "a table that is not canonical")
     if child is not None:
-        check(root_of_sums(layout, tensor_sums([table])) == child, "sums that do not give the child")
+        check(
+            root_of_sums(layout, tensor_sums([table])) == child, "sums that do not give the child"
+        )
     return table
 
 
@@ -330,27 +394,44 @@ def write_layout(layout):
     for name, form in layout:
         start = in_common(before, name)
         end = in_common(before[start:][::-1], name[start:][::-1])
-        middle = name[start:len(name) - end]
+        middle = name[start : len(name) - end]
         parts.append(varints(start, end, len(middle)) + middle + varint(numbers[form]))
         before = name
     return b"".join(parts)
 
 
 def write_table(table):
-    parts = [bytes([table.flags]), table.parent, table.child or b"", table.before or b"", write_layout(table.layout)]
+    parts = [
+        bytes([table.flags]),
+        table.parent,
+        table.child or b"",
+        table.before or b"",
+        write_layout(table.layout),
+    ]
     if table.flags & PARTIAL:
-        parts.append(varint(len(table.regions)) + b"".join(varints(*region) for region in table.regions))
+        parts.append(
+            varint(len(table.regions)) + b"".join(varints(*region) for region in table.regions)
+        )
     for chunk in table.chunks:
-        parts.append(varints(chunk.bytes, chunk.changes) + struct.pack("<Q", chunk.checksum) if chunk.bytes else b"\0")
+        parts.append(
+            varints(chunk.bytes, chunk.changes) + struct.pack("<Q", chunk.checksum)
+            if chunk.bytes
+            else b"\0"
+        )
     parts += [struct.pack("<QQ", *pair) for pair in table.sums]
     return b"".join(parts)
 
 
 # ---- file ----------------------------------------------------------------------------------------
 
+
 def read_file(data):
     """(table, the bytes of each chunk)"""
-    require(len(data) >= HEADER_BYTES + TRAILER_BYTES, "ULP_E_TRUNCATED", "shorter than header and trailer")
+    require(
+        len(data) >= HEADER_BYTES + TRAILER_BYTES,
+        "ULP_E_TRUNCATED",
+        "shorter than header and trailer",
+    )
     require(data[:7] == MAGIC, "ULP_E_NOT_A_PATCH", "it does not begin with ulpatch")
     require(data[7] == VERSION, "ULP_E_VERSION", "another version")
     require(data[-4:] == END, "ULP_E_TRUNCATED", "no trailer at its end")

@@ -176,6 +176,24 @@ static enum ulp_status scratch_reserve(struct code_scratch *scratch,
     return status;
 }
 
+/* The largest value of the widest symbol would be a second form of another step, or of none. Only classes
+ * whose models go that far have to be looked at. */
+static bool values_fit(const struct code_segment *segment, const struct event_feed *feeds) {
+    const uint64_t beyond = UINT64_MAX >> (64 - 8 * segment->kind.width);
+
+    for (uint32_t k = 0; k < segment->header.map.count; k++) {
+        if (!feeds[k].changes || segment->header.models[k].top_value < value_symbol(beyond))
+            continue;
+        for (uint32_t i = 0; i < feeds[k].changes; i++) {
+            uint64_t upper = feeds[k].upper ? feeds[k].upper[i] : 0;
+
+            if ((upper << 32 | feeds[k].values[i]) >= beyond)
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Reads the payload of a context-coded block into the scratch. */
 static enum ulp_status read_numbers(const struct code_segment *segment,
                                     struct code_scratch *scratch, size_t block,
@@ -188,9 +206,12 @@ static enum ulp_status read_numbers(const struct code_segment *segment,
 
     if (!wide)
         target.upper = NULL;
-    return status ? status
-                  : payload_read(&segment->tables, classes, entry, segment->payloads[block], target,
-                                 feeds);
+    if (!status)
+        status =
+            payload_read(&segment->tables, classes, entry, segment->payloads[block], target, feeds);
+    if (!status && !values_fit(segment, feeds))
+        status = damaged("a value is wider than the elements");
+    return status;
 }
 
 static enum ulp_status context_decode(const struct code_segment *segment,

@@ -53,6 +53,8 @@ enum ulp_status fit_base(const struct ulp_weights *weights, const struct ulp_pat
     return fit_history(weights, patch);
 }
 
+static enum ulp_status check_apart(const struct ulp_patch *const *parts, size_t count);
+
 enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_patch *const *parts,
                           size_t count, const struct ulp_root *child, bool *ret_already) {
     const bool whole = count == 1 && parts[0]->table.grid.whole;
@@ -66,6 +68,8 @@ enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_pa
         status = layout_compare(weights->tensors, weights->count, parts[i]->table.tensors,
                                 parts[i]->table.tensor_count, "the model", "the patch");
     }
+    if (!status && !whole)
+        status = check_apart(parts, count);
     if (status)
         return status;
     *ret_already = same_root(&weights->root, child);
@@ -109,16 +113,34 @@ static enum ulp_status collect_boxes(const struct ulp_patch *const *parts, size_
     return ULP_OK;
 }
 
-/* Regions do not overlap, so they tile when they have as many words as the tensors. */
-static enum ulp_status check_tiling(const struct ulp_patch *const *parts, size_t count) {
+/* A grid of all regions refuses those that overlap. */
+static enum ulp_status grid_of_parts(const struct ulp_patch *const *parts, size_t count,
+                                     struct grid *ret_grid) {
     const struct table *first = &parts[0]->table;
     struct ulp_region *boxes = NULL;
-    struct grid all = {0}, whole = {0};
     size_t box_count = 0;
     enum ulp_status status = collect_boxes(parts, count, &boxes, &box_count);
 
     if (!status)
-        status = grid_make(first->tensors, first->tensor_count, boxes, box_count, &all);
+        status = grid_make(first->tensors, first->tensor_count, boxes, box_count, ret_grid);
+    mem_free(boxes);
+    return status;
+}
+
+static enum ulp_status check_apart(const struct ulp_patch *const *parts, size_t count) {
+    struct grid all = {0};
+    enum ulp_status status = grid_of_parts(parts, count, &all);
+
+    grid_release(&all);
+    return status;
+}
+
+/* Regions do not overlap, so they tile when they have as many words as the tensors. */
+static enum ulp_status check_tiling(const struct ulp_patch *const *parts, size_t count) {
+    const struct table *first = &parts[0]->table;
+    struct grid all = {0}, whole = {0};
+    enum ulp_status status = grid_of_parts(parts, count, &all);
+
     if (!status)
         status = grid_make(first->tensors, first->tensor_count, NULL, 0, &whole);
     if (!status && all.words != whole.words)
@@ -126,7 +148,6 @@ static enum ulp_status check_tiling(const struct ulp_patch *const *parts, size_t
                       (unsigned long long)all.words, (unsigned long long)whole.words);
     grid_release(&all);
     grid_release(&whole);
-    mem_free(boxes);
     return status;
 }
 

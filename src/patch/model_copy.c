@@ -191,6 +191,13 @@ static enum ulp_status name_unfinished(const char *path, char **ret_path, char *
     return status;
 }
 
+/* Not every file system can refuse to replace; there, rename() replaces nothing but an empty directory. */
+static int rename_to_free_name(const char *from, const char *to) {
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    return errno == EINVAL || errno == ENOSYS ? rename(from, to) : -1;
+}
+
 static enum ulp_status copy_directory(struct copier *copier, const char *from, const char *out) {
     char *path = NULL, *unfinished = NULL;
     int directory = -1;
@@ -200,7 +207,7 @@ static enum ulp_status copy_directory(struct copier *copier, const char *from, c
         status = claim_directory(unfinished, &directory);
     if (!status) {
         status = copy_entries(copier, from, unfinished);
-        if (!status && renameat2(AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE))
+        if (!status && rename_to_free_name(unfinished, path))
             status = fail_errno("put into place", path);
         if (!status)
             status = file_sync_parent(path);

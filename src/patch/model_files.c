@@ -198,12 +198,22 @@ enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_pa
     return status ? status : apply_prepare(*ret_weights, &patch, 1, NULL, options, ret_apply);
 }
 
+/* Once the journal is there, there is no way back, only forward. */
+static enum ulp_status say_how_to_go_on(enum ulp_status status) {
+    return fail(status,
+                "%s; what was begun is kept in a journal: run `ulpsync recover` on the model",
+                ulp_last_error());
+}
+
 static enum ulp_status write_in_place(struct open_model *open, const struct ulp_apply *apply) {
     enum ulp_status status = journal_write(open->journal, apply);
 
+    if (status)
+        return status;
+    status = apply_each_block(apply, shard_write_block, &open->writer);
     if (!status)
-        status = apply_each_block(apply, shard_write_block, &open->writer);
-    return status ? status : finish(open);
+        status = finish(open);
+    return status ? say_how_to_go_on(status) : ULP_OK;
 }
 
 enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *patch,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -303,20 +304,33 @@ enum ulp_status model_journal_path(const char *path, char **ret_path) {
     return journal_path(path, !ends_with(path, ".index.json"), ret_path);
 }
 
-/* A file may be changed by itself, or with the directory that it is in. */
+static enum ulp_status refuse_journal(const char *path, const char *file, bool of_file) {
+    char *journal = NULL;
+    enum ulp_status status = journal_path(file, of_file, &journal);
+
+    if (!status && exists(journal))
+        status = fail(ULP_E_INTERRUPTED,
+                      "%s is being changed, or was when that was interrupted: %s is there. Run "
+                      "`ulpsync recover` on the model",
+                      quote(path).text, quote(journal).text);
+    mem_free(journal);
+    return status;
+}
+
+/* A file may be changed by itself, or with the directory that it is in: the one that holds it, wherever a
+ * link to it stands. */
 enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model) {
     enum ulp_status status = ULP_OK;
 
-    for (size_t i = 0; !status && i < 2 * model->shard_count; i++) {
-        char *journal = NULL;
+    for (size_t i = 0; !status && i < model->shard_count; i++) {
+        const char *file = model->shards[i].path;
+        char real[PATH_MAX];
 
-        status = journal_path(model->shards[i / 2].path, i % 2, &journal);
-        if (!status && exists(journal))
-            status = fail(ULP_E_INTERRUPTED,
-                          "%s is being changed, or was when that was interrupted: %s is there. Run "
-                          "`ulpsync recover` on the model",
-                          quote(path).text, quote(journal).text);
-        mem_free(journal);
+        if (realpath(file, real))
+            file = real;
+        status = refuse_journal(path, file, true);
+        if (!status)
+            status = refuse_journal(path, file, false);
     }
     return status;
 }

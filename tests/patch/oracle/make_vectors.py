@@ -195,17 +195,6 @@ def parts(maker, rng):
     maker.store("part", base=base, child=matrix)
     maker.diff("part", "patch", "dense", regions=[("matrix", 0, 8, 0, 16)])
     maker.expect("part", ["patch"], root_from_outside=root(matrix).hex())
-    both_flags(maker, states.changed(rng, base, 0.2), root(matrix).hex())
-
-
-def both_flags(maker, before, child_root):
-    """Partial and with history, which the library reads but does not write."""
-    folder = VECTORS / "accept/part"
-    patch = Patch((folder / "patch.ulp").read_bytes())
-    table = patch.table._replace(flags=3, before=root(before))
-    (folder / "history.ulp").write_bytes(tables.write_file(table, patch.chunks))
-    maker.store("part", before=before)
-    maker.expect("part", ["history"], before=True, root_from_outside=child_root)
 
 
 def formulas(maker):

@@ -76,6 +76,7 @@ def table_cases(cases):
 
     text = write_table(table)
     add("flags", bytes([4]) + text[1:])
+    add("flags_history_and_partial", bytes([3]) + text[1:])
     add("no_table", b"")
     add("table_cut", text[:-1])
     add("table_in_roots", text[:40])
@@ -145,7 +146,6 @@ def layout_cases(cases):
         bf16,
         [(0, 1, 2), (0, 2, 1 << 24, (1 << 22) + 1)],
         names,
-        status="LIMIT",
     )
     add("packed", [b"F4"], [(0, 1, 2), (0, 1, 3)], names, status="SIZE")
     add("unknown_width", [b"X"], [(0, 1, 2, 4), (0, 1, 3, 1)], names, status="SIZE")

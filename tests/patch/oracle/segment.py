@@ -19,7 +19,6 @@ CONTEXT, HISTORY, PLAIN, DENSE = range(4)
 STATES = 1024
 BLOCK_ELEMENTS = 1 << 18
 TOP_GAP_SYMBOL = 75
-BEYOND_WIDTH = "a step beyond the element's width"
 
 
 def check(condition, message):
@@ -368,7 +367,7 @@ def changed_places(members, ranks, flipped):
 
 def stepped(kind, old, value, move):
     """The new element. The step was written as if the element had moved upwards before."""
-    check(value + 1 < 1 << 8 * kind.width, BEYOND_WIDTH)
+    check(value + 1 < 1 << 8 * kind.width, "a step beyond the element's width")
     step = unzigzag(value + 1)
     return old + (-step if move < 0 else step) & (1 << 8 * kind.width) - 1
 

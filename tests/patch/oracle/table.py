@@ -223,6 +223,9 @@ class Reader:
         check(self.at <= len(self.data), "the table ends too soon")
         return self.data[self.at - count : self.at]
 
+    def left(self):
+        return len(self.data) - self.at
+
     def u64(self):
         return int.from_bytes(self.take(8), "little")
 
@@ -349,12 +352,14 @@ def read_chunk(reader, pieces):
 def read_table(data):
     reader = Reader(data)
     flags = reader.take(1)[0]
-    check(flags <= HISTORY | PARTIAL, "unknown flags")
+    check(flags in (0, HISTORY, PARTIAL), "flags that are unknown, or do not go together")
     parent = reader.take(32)
     child = None if flags & PARTIAL else reader.take(32)
     before = reader.take(32) if flags & HISTORY else None
     layout = read_layout(reader)
     regions = read_regions(reader, layout) if flags & PARTIAL else whole_regions(layout)
+    announced = sum(region.elements() // PIECE_ELEMENTS for region in regions)
+    check(announced <= reader.left() // 16, "more pieces than sums")  # before memory is taken
     pieces = grid(layout, regions)
     chunks = [read_chunk(reader, chunk) for chunk in pieces]
     sums = [(reader.u64(), reader.u64()) for chunk in pieces for _ in chunk]

@@ -141,7 +141,7 @@ static void test_bytes_behind_the_end(void **unused) {
 
     (void)unused;
     for (unsigned i = 0; i < 40; i++) {
-        assert_ok(sink.write(sink.user, "\0ulpe" + i % 5, 1));
+        assert_ok(sink.write(sink.user, &"\0ulpe"[i % 5], 1));
         assert_int_equal(try_patch(bench.weights, bench.bytes.data, bench.bytes.used),
                          ULP_E_TRUNCATED);
     }

@@ -126,7 +126,7 @@ static void break_reads(unsigned threads, unsigned times) {
 static void test_reads_that_fail(void **unused) {
     (void)unused;
     break_reads(1, 1);
-    break_reads(4, 20);
+    break_reads(4, 8);
 }
 
 /* The other side has fewer bytes than it said, or more, or others. */
@@ -208,7 +208,7 @@ static void close_tap(unsigned threads, unsigned times) {
 static void test_writes_that_fail(void **unused) {
     (void)unused;
     close_tap(1, 2);
-    close_tap(4, 40);
+    close_tap(4, 16);
 }
 
 static int stop_after_two(void *user, uint64_t done, uint64_t total) {

@@ -46,6 +46,27 @@ static inline uint64_t load_word(const uint8_t *data, size_t bytes, size_t at) {
                                            : load_le_partial(data + at, bytes - at);
 }
 
+static digest_changes digest_changes_best(void) {
+#if defined(__x86_64__)
+    const uint32_t needs = CPU_AVX512F | CPU_AVX512DQ;
+
+    if (!(needs & ~cpu_features()))
+        return digest_changes_avx512;
+#endif
+    return digest_changes_portable;
+}
+
+/* Twins take whole vectors, so what is behind the last change must not count. */
+static void flush(struct word_changes *changes, digest_changes take, uint64_t first_word,
+                  struct ulp_sum *sum) {
+    for (size_t i = changes->count; i % 8; i++) {
+        changes->index[i] = 0;
+        changes->old[i] = changes->new[i] = 0;
+    }
+    take(changes, first_word, sum);
+    changes->count = 0;
+}
+
 /* Values are placed into a word as they stand in memory: the first byte of the word is its lowest. */
 #define DEFINE_REPLACE(WIDTH, TYPE, TO_LE)                                                         \
     static void replace_##WIDTH(const uint8_t *data, size_t bytes, uint64_t first_word,            \
@@ -53,7 +74,10 @@ static inline uint64_t load_word(const uint8_t *data, size_t bytes, size_t at) {
                                 struct ulp_sum *sum) {                                             \
         const uint32_t per_word = DIGEST_WORD_BYTES / WIDTH;                                       \
         const uint64_t mask = UINT64_MAX >> (64 - 8 * WIDTH);                                      \
+        const digest_changes take = digest_changes_best();                                         \
+        struct word_changes changes;                                                               \
                                                                                                    \
+        changes.count = 0;                                                                         \
         for (size_t i = 0; i < count;) {                                                           \
             uint32_t index = positions[i] / per_word;                                              \
             uint64_t old = load_word(data, bytes, (size_t)index * DIGEST_WORD_BYTES), new = old;   \
@@ -65,9 +89,13 @@ static inline uint64_t load_word(const uint8_t *data, size_t bytes, size_t at) {
                 memcpy(&value, values + WIDTH * i, WIDTH);                                         \
                 new = (new & ~(mask << shift)) | (uint64_t)TO_LE(value) << shift;                  \
             } while (++i < count && positions[i] / per_word == index);                             \
-            sum_subtract(sum, digest_mix(first_word + index, old));                                \
-            sum_add(sum, digest_mix(first_word + index, new));                                     \
+            changes.index[changes.count] = index;                                                  \
+            changes.old[changes.count] = old;                                                      \
+            changes.new[changes.count] = new;                                                      \
+            if (++changes.count == DIGEST_CHANGES)                                                 \
+                flush(&changes, take, first_word, sum);                                            \
         }                                                                                          \
+        flush(&changes, take, first_word, sum);                                                    \
     }
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -91,9 +119,7 @@ void digest_replace(const void *data, size_t bytes, uint64_t first_word, unsigne
     static void (*const replace[])(const uint8_t *, size_t, uint64_t, const uint32_t *, size_t,
                                    const uint8_t *,
                                    struct ulp_sum *) = {replace_1, replace_2, replace_4, replace_8};
-    struct ulp_sum local = *sum; /* nobody else can see it, so it stays in registers */
 
     assert(!count || ((size_t)positions[count - 1] + 1) * width <= bytes);
-    replace[__builtin_ctz(width)](data, bytes, first_word, positions, count, values, &local);
-    *sum = local;
+    replace[__builtin_ctz(width)](data, bytes, first_word, positions, count, values, sum);
 }

@@ -50,8 +50,8 @@ static const struct {
     [M_ENCODE_HISTORY] = {"encode_history", "  with history", M_COMPARE},
     [M_DECODE] = {"decode", "decode and verify", M_READ},
     [M_DECODE_HISTORY] = {"decode_history", "  with history", M_READ},
-    [M_APPLY] = {"apply", "decode, verify and write", M_COPY},
-    [M_APPLY_HISTORY] = {"apply_history", "  with history", M_COPY},
+    [M_APPLY] = {"apply", "decode, verify and write", M_READ},
+    [M_APPLY_HISTORY] = {"apply_history", "  with history", M_READ},
 };
 
 /* A patch in memory. */

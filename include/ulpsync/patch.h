@@ -42,6 +42,9 @@ ULP_API enum ulp_status ulp_weights_new(const struct ulp_tensor *tensors, size_t
 ULP_API void ulp_weights_free(struct ulp_weights *weights);
 ULP_API void ulp_weights_root(const struct ulp_weights *weights, struct ulp_root *ret_root);
 
+/* Working memory, a few tens of MiB for each thread, is kept from call to call; this lets go of it. */
+ULP_API void ulp_weights_trim(struct ulp_weights *weights);
+
 /*
  * History: how each element moved from the state before this one. Patches that are coded with it are
  * smaller, and only who remembers the same can read them. Remembering takes 8 bytes for each element

@@ -30,6 +30,10 @@ void ulp_weights_root(const struct ulp_weights *weights, struct ulp_root *ret_ro
     *ret_root = weights->root;
 }
 
+void ulp_weights_trim(struct ulp_weights *weights) {
+    workers_trim(weights->workers);
+}
+
 enum ulp_status ulp_weights_remember(struct ulp_weights *weights, const struct ulp_tensor *before,
                                      size_t count, struct ulp_pool *pool,
                                      const struct ulp_progress *progress) {

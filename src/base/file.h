@@ -36,8 +36,9 @@ enum ulp_status file_read(const char *path, enum file_links links, struct buffer
  */
 struct file_writer {
     int directory, file; /* descriptors + 1, so that zero means closed */
-    char *path;
-    char temporary[48]; /* "" while it has no name */
+    char *path;          /* for messages */
+    char *name;          /* in the directory */
+    char temporary[48];  /* "" while it has no name */
 };
 
 /* For tests, before any other thread runs: as on a file system that has no files without a name. */
@@ -45,6 +46,10 @@ void file_writer_always_named(bool named);
 
 /* The file starts with `bytes` zero bytes. */
 enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer);
+
+/* The same for `name` in an open directory, which stays the caller's. `path` is for messages. */
+enum ulp_status file_writer_open_in(int directory, const char *name, const char *path,
+                                    struct file_writer *ret_writer);
 
 /* Safe from several threads at once. */
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,

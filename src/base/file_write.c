@@ -100,6 +100,34 @@ static enum ulp_status create_temporary(struct file_writer *writer) {
     return ULP_OK;
 }
 
+static enum ulp_status name_writer(struct file_writer *writer, const char *path, const char *name) {
+    enum ulp_status status = mem_copy_text(path, &writer->path);
+
+    return status ? status : mem_copy_text(name, &writer->name);
+}
+
+enum ulp_status file_writer_open_in(int directory, const char *name, const char *path,
+                                    struct file_writer *ret_writer) {
+    struct file_writer writer = {0};
+    enum ulp_status status = name_writer(&writer, path, name);
+
+    if (!status) {
+        int copy = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+
+        writer.directory = copy + 1;
+        if (copy < 0)
+            status = fail_errno("open the directory of", path);
+    }
+    if (!status)
+        status = create_temporary(&writer);
+    if (status) {
+        file_writer_release(&writer);
+        return status;
+    }
+    *ret_writer = writer;
+    return ULP_OK;
+}
+
 enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer) {
     struct file_writer writer = {0};
     enum ulp_status status;
@@ -108,7 +136,7 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
         return fail(ULP_E_USAGE, "%s names a directory, not a file", quote(path).text);
     if (bytes > INT64_MAX)
         return fail(ULP_E_LIMIT, "%s would exceed what a file can hold", quote(path).text);
-    status = mem_copy_text(path, &writer.path);
+    status = name_writer(&writer, path, last_part(path));
     if (!status)
         status = open_directory_of(path, &writer.directory);
     if (!status)
@@ -161,7 +189,7 @@ static int rename_to_free_name(int directory, const char *from, const char *to) 
 
 static int take_name(struct file_writer *writer, enum ulp_commit commit) {
     int directory = descriptor(writer->directory), result = 0;
-    const char *name = last_part(writer->path);
+    const char *name = writer->name;
     unsigned tries = 0;
 
     if (!writer->temporary[0] && commit == ULP_COMMIT_NEW)
@@ -199,6 +227,7 @@ void file_writer_release(struct file_writer *writer) {
     if (writer->directory)
         close(descriptor(writer->directory));
     mem_free(writer->path);
+    mem_free(writer->name);
     *writer = (struct file_writer){0};
 }
 

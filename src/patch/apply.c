@@ -18,7 +18,6 @@
 
 struct prepare_job {
     struct ulp_apply *apply;
-    struct workers *workers;
     size_t *first_piece; /* NULL for a whole patch */
     struct lock lock;
     atomic_uint_fast64_t decode_ns, digest_ns;
@@ -64,10 +63,11 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
         status = take_room(apply->staging, &table->grid.chunks[chunk], table->chunks[chunk].changes,
                            &part->chunks[chunk]);
         if (!status)
-            status = workers_take(job->workers, table->grid.chunks[chunk].words, &worker);
+            status =
+                workers_take(apply->weights->workers, table->grid.chunks[chunk].words, &worker);
         if (!status)
             status = decode_chunk(&decode, chunk, worker, &part->chunks[chunk], &times);
-        workers_give(job->workers, worker);
+        workers_give(apply->weights->workers, worker);
         atomic_fetch_add(&job->decode_ns, times.decode_ns);
         atomic_fetch_add(&job->digest_ns, times.digest_ns);
     }
@@ -108,16 +108,15 @@ static enum ulp_status make_parts(struct ulp_apply *apply, const struct ulp_patc
 
 static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progress *progress) {
     struct prepare_job job = {.apply = apply};
-    enum ulp_status status = workers_new(&job.workers);
+    enum ulp_status status = ULP_OK;
 
-    if (!status && !apply->parts[0].patch->table.grid.whole)
+    if (!apply->parts[0].patch->table.grid.whole)
         status = grid_first_pieces(&apply->weights->grid, &job.first_piece);
     lock_make(&job.lock);
     if (!status)
         status = ulp_pool_run(apply->pool, apply->tasks, prepare_chunk, &job, progress);
     lock_destroy(&job.lock);
     mem_free(job.first_piece);
-    workers_free(job.workers);
     apply->report.decode_seconds = (double)atomic_load(&job.decode_ns) / 1e9;
     apply->report.digest_seconds = (double)atomic_load(&job.digest_ns) / 1e9;
     return status;
@@ -178,11 +177,8 @@ static void fill_starts(struct chunk_moves *chunk, size_t blocks) {
 static enum ulp_status remember_moves(struct ulp_apply *apply) {
     const struct grid *grid = &apply->weights->grid;
     struct moves_job job = {.weights = apply->weights};
-    struct workers *workers = NULL;
-    enum ulp_status status = workers_new(&workers);
+    enum ulp_status status = workers_take(apply->weights->workers, CODE_BLOCK_MAX, &job.worker);
 
-    if (!status)
-        status = workers_take(workers, CODE_BLOCK_MAX, &job.worker);
     if (!status)
         status = moves_new(grid->chunk_count, &apply->moves);
     job.moves = apply->moves;
@@ -194,8 +190,7 @@ static enum ulp_status remember_moves(struct ulp_apply *apply) {
         fill_starts(&apply->moves->chunks[i], grid->chunks[i].blocks);
     if (!status)
         apply->moves->before = apply->weights->root;
-    workers_give(workers, job.worker);
-    workers_free(workers);
+    workers_give(apply->weights->workers, job.worker);
     return status;
 }
 

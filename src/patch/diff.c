@@ -93,10 +93,9 @@ static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weigh
 
     job->encode.grid = grid;
     job->encode.coder = options->coder;
+    job->workers = weights->workers;
     if (grid->whole && options->history && options->coder <= ULP_CODER_CONTEXT)
         job->moves = weights->moves;
-    if (!status)
-        status = workers_new(&job->workers);
     if (!status)
         status = ulp_pool_run(options->pool, grid->chunk_count, diff_chunk, job, options->progress);
     if (!status && atomic_load(&job->history)) {
@@ -133,7 +132,6 @@ enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor 
         }
         output_release(&job.output);
     }
-    workers_free(job.workers);
     arena_release(&arena);
     return status;
 }

@@ -26,7 +26,6 @@ struct squash_job {
     size_t count;
     enum ulp_coder coder;
     struct ulp_sum *sums; /* of the pieces, patch after patch */
-    struct workers *workers;
     struct patch_output output;
     atomic_uint_fast64_t encode_ns, digest_ns;
 };
@@ -140,7 +139,7 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
     struct encoded_chunk encoded = {0};
     struct traveller t = {0};
     enum ulp_status status =
-        workers_take(job->workers, job->output.table.grid.chunks[chunk].words, &t.worker);
+        workers_take(job->weights->workers, job->output.table.grid.chunks[chunk].words, &t.worker);
 
     if (!status)
         status = set_out(job, chunk, &t);
@@ -159,7 +158,7 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
     atomic_fetch_add(&job->encode_ns, encoded.encode_ns);
     atomic_fetch_add(&job->digest_ns, encoded.digest_ns);
     arrive(&t);
-    workers_give(job->workers, t.worker);
+    workers_give(job->weights->workers, t.worker);
     return status;
 }
 
@@ -197,8 +196,6 @@ static enum ulp_status run(struct squash_job *job, const struct ulp_diff_options
     const size_t pieces = job->weights->grid.piece_count;
     enum ulp_status status = mem_zeroed(pieces, sizeof *job->sums, &job->sums);
 
-    if (!status)
-        status = workers_new(&job->workers);
     if (status)
         return status;
     if (pieces) {
@@ -237,7 +234,6 @@ enum ulp_status squash(const struct ulp_weights *weights, const struct ulp_patch
         ret_report->digest_seconds = (double)atomic_load(&job.digest_ns) / 1e9;
     }
     output_release(&job.output);
-    workers_free(job.workers);
     mem_free(job.sums);
     return status;
 }

@@ -52,6 +52,8 @@ enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, stru
         status = grid_make(weights->tensors, count, NULL, 0, &weights->grid);
     }
     if (!status)
+        status = workers_new(&weights->workers);
+    if (!status)
         status = mem_zeroed(weights->grid.piece_count, sizeof *weights->sums, &weights->sums);
     if (!status)
         status = weights_digest(&weights->grid, weights->tensors, pool, progress, weights->sums);
@@ -69,6 +71,7 @@ void weights_free(struct ulp_weights *weights) {
     if (!weights)
         return;
     moves_free(weights->moves);
+    workers_free(weights->workers);
     mem_free(weights->sums);
     grid_release(&weights->grid);
     arena_release(&weights->arena);
@@ -97,7 +100,6 @@ struct remember_job {
     const struct ulp_tensor *before;
     struct moves *moves;
     struct ulp_sum *sums; /* of the state before */
-    struct workers *workers;
 };
 
 static enum ulp_status remember_block(const struct remember_job *job, struct worker *worker,
@@ -122,13 +124,14 @@ static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
     const struct grid *grid = &job->weights->grid;
     struct block_walk block = block_walk_start(grid, (size_t)chunk);
     struct worker *worker = NULL;
-    enum ulp_status status = workers_take(job->workers, grid->chunks[chunk].words, &worker);
+    enum ulp_status status =
+        workers_take(job->weights->workers, grid->chunks[chunk].words, &worker);
 
     if (!status)
         status = chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);
     while (!status && block_walk_next(&block))
         status = remember_block(job, worker, &block, (size_t)chunk);
-    workers_give(job->workers, worker);
+    workers_give(job->weights->workers, worker);
     return status;
 }
 
@@ -141,8 +144,6 @@ enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_t
     enum ulp_status status = weights_match(weights, before, count, &arena, &sorted);
 
     job.before = sorted;
-    if (!status)
-        status = workers_new(&job.workers);
     if (!status)
         status = moves_new(weights->grid.chunk_count, &job.moves);
     if (!status)
@@ -157,7 +158,6 @@ enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_t
         job.moves = NULL;
     }
     moves_free(job.moves);
-    workers_free(job.workers);
     mem_free(job.sums);
     arena_release(&arena);
     return status;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "patch/grid.h"
 #include "patch/moves.h"
+#include "patch/workers.h"
 
 struct ulp_weights {
     struct arena arena;
@@ -15,6 +16,8 @@ struct ulp_weights {
     struct ulp_sum *sums; /* of the grid's pieces */
     struct ulp_root root;
     struct moves *moves; /* NULL when nothing is remembered */
+    struct workers
+        *workers; /* their memory serves all patches that are made of and applied to it */
 };
 
 enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,

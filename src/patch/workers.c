@@ -36,15 +36,28 @@ static void worker_free(struct worker *worker) {
     mem_free(worker);
 }
 
+static struct worker *take_idle(struct workers *workers) {
+    struct worker *worker;
+
+    lock_take(&workers->lock);
+    worker = workers->idle;
+    if (worker)
+        workers->idle = worker->next;
+    lock_give(&workers->lock);
+    return worker;
+}
+
+void workers_trim(struct workers *workers) {
+    struct worker *worker;
+
+    while ((worker = take_idle(workers)))
+        worker_free(worker);
+}
+
 void workers_free(struct workers *workers) {
     if (!workers)
         return;
-    while (workers->idle) {
-        struct worker *worker = workers->idle;
-
-        workers->idle = worker->next;
-        worker_free(worker);
-    }
+    workers_trim(workers);
     lock_destroy(&workers->lock);
     mem_free(workers);
 }
@@ -81,17 +94,6 @@ static enum ulp_status make_room(struct worker *worker, size_t words) {
     if (!status)
         worker->words = words;
     return status;
-}
-
-static struct worker *take_idle(struct workers *workers) {
-    struct worker *worker;
-
-    lock_take(&workers->lock);
-    worker = workers->idle;
-    if (worker)
-        workers->idle = worker->next;
-    lock_give(&workers->lock);
-    return worker;
 }
 
 enum ulp_status workers_take(struct workers *workers, uint32_t words, struct worker **ret_worker) {

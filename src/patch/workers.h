@@ -29,6 +29,9 @@ struct workers;
 enum ulp_status workers_new(struct workers **ret_workers);
 void workers_free(struct workers *workers);
 
+/* Lets go of those that are idle. */
+void workers_trim(struct workers *workers);
+
 /* One with room for the blocks of a chunk of this many words. */
 enum ulp_status workers_take(struct workers *workers, uint32_t words, struct worker **ret_worker);
 void workers_give(struct workers *workers, struct worker *worker); /* NULL is fine */

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Stores: named bytes, wherever they are kept. A run's log and parts live in one.
+ *
+ *     struct ulp_store *store = NULL;
+ *     ulp_store_open("/mnt/shared/weights", &store);      a directory; or file:///mnt/shared/weights
+ *     ulp_store_create(store, "run/log/1", data, bytes);  ULP_E_EXISTS if somebody was first
+ *     ulp_store_free(store);
+ *
+ * A key is one or more parts joined by '/': letters, digits, '.', '-' and '_', not beginning with '.'; a
+ * part has at most 200 bytes, a key at most 900. What a store holds is untrusted: whoever reads verifies.
+ */
+#ifndef ULPSYNC_STORE_H
+#define ULPSYNC_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ulpsync/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ULP_KEY_BYTES_MAX 900
+#define ULP_KEY_PART_BYTES_MAX 200
+
+/* Hears of one object; a non-zero answer ends the listing, which then fails with ULP_E_CANCELLED. */
+typedef int (*ulp_store_entry)(void *user, const char *key, uint64_t bytes);
+
+/*
+ * What a store must be able to do. All functions may be called from several threads at once. Keys have been checked. A
+ * failure leaves a message with ulp_fail(). Objects that are being written are invisible until they are complete, to
+ * last: when a function returns ULP_OK, what it wrote survives a crash of the machine that keeps it.
+ */
+struct ulp_store_ops {
+    /* Reads up to `bytes` bytes from `offset` on and says how many there were and how long the object is. An offset
+     * at or behind its end gives none. ULP_E_NOT_FOUND. */
+    enum ulp_status (*read)(void *self, const char *key, uint64_t offset, void *data, size_t bytes,
+                            size_t *ret_read, uint64_t *ret_total);
+
+    /* Puts a small object where none is: exactly one of several callers succeeds, the others fail with ULP_E_EXISTS and
+     * change nothing. Log records are written with this. */
+    enum ulp_status (*create)(void *self, const char *key, const void *data, size_t bytes);
+
+    /* A large object, written in order. `put_end` with `keep` puts it into place, over what may be there (parts are named by
+     * their contents, so that is the same); without, nothing of it is left. It ends the writer either way. */
+    enum ulp_status (*put_begin)(void *self, const char *key, void **ret_writer);
+    enum ulp_status (*put_write)(void *self, void *writer, const void *data, size_t bytes);
+    enum ulp_status (*put_end)(void *self, void *writer, int keep);
+
+    /* How long an object is. ULP_E_NOT_FOUND. */
+    enum ulp_status (*stat)(void *self, const char *key, uint64_t *ret_bytes);
+
+    /* All keys that begin with `prefix` and are greater than `after` ("": all), ascending in byte order. A hint: it may lack what
+     * was just written, and never decides anything. */
+    enum ulp_status (*list)(void *self, const char *prefix, const char *after,
+                            ulp_store_entry entry, void *user);
+
+    /* One that is not there is no failure. */
+    enum ulp_status (*remove)(void *self, const char *key);
+    void (*free)(void *self);
+};
+
+/* A handle may be used by several threads at once. */
+struct ulp_store;
+
+/* Takes over `self`, also when it fails. `name` is for messages. */
+ULP_API enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
+                                      struct ulp_store **ret_store);
+
+/* A path or `file://` URL: a directory, which is made if its parent is there. */
+ULP_API enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store);
+
+/* In memory, gone with the handle. */
+ULP_API enum ulp_status ulp_store_memory(struct ulp_store **ret_store);
+ULP_API void ulp_store_free(struct ulp_store *store);
+ULP_API const char *ulp_store_name(const struct ulp_store *store);
+
+/* The operations, with the key checked first (ULP_E_NAME). */
+ULP_API enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
+                                       void *data, size_t bytes, size_t *ret_read,
+                                       uint64_t *ret_total);
+ULP_API enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
+                                         size_t bytes);
+ULP_API enum ulp_status ulp_store_put(struct ulp_store *store, const char *key, const void *data,
+                                      size_t bytes);
+ULP_API enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key,
+                                       uint64_t *ret_bytes);
+ULP_API enum ulp_status ulp_store_list(struct ulp_store *store, const char *prefix,
+                                       const char *after, ulp_store_entry entry, void *user);
+ULP_API enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key);
+
+/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. */
+struct ulp_store_writer;
+ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
+                                            struct ulp_store_writer **ret_writer);
+ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
+                                            size_t bytes);
+ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

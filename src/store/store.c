@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store.h"
+
+#include "base/memory.h"
+#include "base/quote.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct ulp_store {
+    const struct ulp_store_ops *ops;
+    void *self;
+    char *name;
+};
+
+struct ulp_store_writer {
+    struct ulp_store *store;
+    void *writer;
+};
+
+static bool part_is_allowed(const char *part, size_t length) {
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    return length && length <= ULP_KEY_PART_BYTES_MAX && part[0] != '.' &&
+           strspn(part, allowed) >= length;
+}
+
+enum ulp_status key_check(const char *key) {
+    size_t length = strlen(key);
+
+    for (const char *part = key; length <= ULP_KEY_BYTES_MAX;) {
+        const char *slash = strchr(part, '/');
+        size_t bytes = slash ? (size_t)(slash - part) : strlen(part);
+
+        if (!part_is_allowed(part, bytes))
+            break;
+        if (!slash)
+            return ULP_OK;
+        part = slash + 1;
+    }
+    return fail(ULP_E_NAME,
+                "%s is not a key: parts of letters, digits, '.', '-', '_', joined by '/'",
+                quote(key).text);
+}
+
+enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
+                              struct ulp_store **ret_store) {
+    struct ulp_store *store = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *store, &store);
+
+    if (!status)
+        status = mem_copy_text(name, &store->name);
+    if (status) {
+        mem_free(store);
+        ops->free(self);
+        return status;
+    }
+    store->ops = ops;
+    store->self = self;
+    *ret_store = store;
+    return ULP_OK;
+}
+
+enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
+    static const char file_url[] = "file://";
+
+    if (!url || !ret_store)
+        return fail(ULP_E_USAGE, "%s: a required argument is NULL", __func__);
+    if (!strncmp(url, file_url, sizeof file_url - 1))
+        return store_directory_new(url + sizeof file_url - 1, ret_store);
+    if (strstr(url, "://"))
+        return fail(ULP_E_UNSUPPORTED, "%s: this version keeps stores in directories only",
+                    quote(url).text);
+    return store_directory_new(url, ret_store);
+}
+
+void ulp_store_free(struct ulp_store *store) {
+    if (!store)
+        return;
+    store->ops->free(store->self);
+    mem_free(store->name);
+    mem_free(store);
+}
+
+const char *ulp_store_name(const struct ulp_store *store) {
+    return store->name;
+}
+
+enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
+                               void *data, size_t bytes, size_t *ret_read, uint64_t *ret_total) {
+    enum ulp_status status = key_check(key);
+
+    return status ? status
+                  : store->ops->read(store->self, key, offset, data, bytes, ret_read, ret_total);
+}
+
+enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
+                                 size_t bytes) {
+    enum ulp_status status = key_check(key);
+
+    return status ? status : store->ops->create(store->self, key, data, bytes);
+}
+
+enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key, uint64_t *ret_bytes) {
+    enum ulp_status status = key_check(key);
+
+    return status ? status : store->ops->stat(store->self, key, ret_bytes);
+}
+
+/* A prefix is the beginning of keys, so it may end within a part. */
+enum ulp_status ulp_store_list(struct ulp_store *store, const char *prefix, const char *after,
+                               ulp_store_entry entry, void *user) {
+    return store->ops->list(store->self, prefix, after, entry, user);
+}
+
+enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
+    enum ulp_status status = key_check(key);
+
+    return status ? status : store->ops->remove(store->self, key);
+}
+
+enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
+                                    struct ulp_store_writer **ret_writer) {
+    struct ulp_store_writer *writer = NULL;
+    enum ulp_status status = key_check(key);
+
+    if (!status)
+        status = mem_zeroed(1, sizeof *writer, &writer);
+    if (!status) {
+        writer->store = store;
+        status = store->ops->put_begin(store->self, key, &writer->writer);
+    }
+    if (status) {
+        mem_free(writer);
+        return status;
+    }
+    *ret_writer = writer;
+    return ULP_OK;
+}
+
+enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
+                                    size_t bytes) {
+    return writer->store->ops->put_write(writer->store->self, writer->writer, data, bytes);
+}
+
+enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
+    enum ulp_status status = writer->store->ops->put_end(writer->store->self, writer->writer, keep);
+
+    mem_free(writer);
+    return status;
+}
+
+enum ulp_status ulp_store_put(struct ulp_store *store, const char *key, const void *data,
+                              size_t bytes) {
+    struct ulp_store_writer *writer = NULL;
+    struct error_note note;
+    enum ulp_status status = ulp_store_put_begin(store, key, &writer);
+
+    if (status)
+        return status;
+    status = ulp_store_put_write(writer, data, bytes);
+    if (!status)
+        return ulp_store_put_end(writer, 1);
+    error_save(&note);
+    ulp_store_put_end(writer, 0);
+    error_restore(&note);
+    return status;
+}

@@ -69,7 +69,16 @@ enum ulp_status {
     ULP_E_REGIONS = 59, /* regions that overlap, leave gaps, or whole patches where parts must be */
     ULP_E_INTERRUPTED = 60, /* files stand between two states; finish with `ulpsync recover` */
     ULP_E_BUSY = 61,        /* another process is changing these files */
-    ULP_E_JOURNAL = 62      /* the journal of an interrupted apply is damaged or does not fit */
+    ULP_E_JOURNAL = 62,     /* the journal of an interrupted apply is damaged or does not fit */
+
+    /* runs */
+    ULP_E_NO_RUN = 70,      /* the store holds no run of that name */
+    ULP_E_RECORD = 71,      /* a record of the log is malformed */
+    ULP_E_CHAIN = 72,       /* records that do not follow each other: a forked or forged log */
+    ULP_E_FENCED = 73,      /* somebody else published in between; this publisher must stop */
+    ULP_E_ROLLBACK = 74,    /* the log is shorter than it was seen to be */
+    ULP_E_UNREACHABLE = 75, /* no way leads from a state that can be had to the one wanted */
+    ULP_E_PART = 76         /* a part is missing, or not the one that its name says */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

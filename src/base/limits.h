@@ -46,6 +46,15 @@
 /* Patches that are squashed at once. */
 #define LIMIT_SQUASH 4096u
 
+/* A record of a run's log; with its map of ways it has a few KB. */
+#define LIMIT_RECORD_BYTES (1u << 20)
+
+/* Ways and anchors that a record lists, parts of a patch, files of an anchor. */
+#define LIMIT_WAYS 4096u
+#define LIMIT_ANCHORS 64u
+#define LIMIT_PARTS 4096u
+#define LIMIT_ANCHOR_FILES 8192u
+
 #define LIMIT_THREADS 1024u
 
 #endif

@@ -135,6 +135,13 @@ static const struct status_text status_texts[] = {
          "An apply in place was interrupted; run `ulpsync recover` on the model."),
     TEXT(ULP_E_BUSY, "Another process is changing this model; wait for it to end."),
     TEXT(ULP_E_JOURNAL, "The journal cannot be used; restore the model from elsewhere."),
+    TEXT(ULP_E_NO_RUN, "There is no such run in the store; check its name, or publish first."),
+    TEXT(ULP_E_RECORD, "A log record is damaged or of another version; run `ulpsync fsck`."),
+    TEXT(ULP_E_CHAIN, "The log contradicts itself; keep the store as evidence and start a new run."),
+    TEXT(ULP_E_FENCED, "Another publisher has taken over this run; stop this one."),
+    TEXT(ULP_E_ROLLBACK, "The store shows an older log than before; check that it is the right one."),
+    TEXT(ULP_E_UNREACHABLE, "What leads there was deleted; wait for the next anchor."),
+    TEXT(ULP_E_PART, "A stored object is missing or damaged; run `ulpsync fsck`."),
     TEXT(ULP_E_NO_MODEL, "No safetensors file here; name a file or a model directory."),
 };
 

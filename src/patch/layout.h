@@ -4,7 +4,7 @@
 #define PATCH_LAYOUT_H
 
 #include "base/arena.h"
-#include "patch/cursor.h"
+#include "base/cursor.h"
 
 #include <ulpsync/model.h>
 

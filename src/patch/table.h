@@ -11,7 +11,7 @@
 #define PATCH_TABLE_H
 
 #include "base/arena.h"
-#include "patch/cursor.h"
+#include "base/cursor.h"
 #include "patch/grid.h"
 
 #define PATCH_MAGIC "ulpatch"

@@ -49,6 +49,13 @@ static const struct pin pins[] = {
     {ULP_E_INTERRUPTED, 60, "ULP_E_INTERRUPTED"},
     {ULP_E_BUSY, 61, "ULP_E_BUSY"},
     {ULP_E_JOURNAL, 62, "ULP_E_JOURNAL"},
+    {ULP_E_NO_RUN, 70, "ULP_E_NO_RUN"},
+    {ULP_E_RECORD, 71, "ULP_E_RECORD"},
+    {ULP_E_CHAIN, 72, "ULP_E_CHAIN"},
+    {ULP_E_FENCED, 73, "ULP_E_FENCED"},
+    {ULP_E_ROLLBACK, 74, "ULP_E_ROLLBACK"},
+    {ULP_E_UNREACHABLE, 75, "ULP_E_UNREACHABLE"},
+    {ULP_E_PART, 76, "ULP_E_PART"},
 };
 
 #define PINS (sizeof pins / sizeof pins[0])

@@ -5,8 +5,8 @@
  *
  * A varint has seven bits per byte, lowest first; the highest bit says that more follow.
  */
-#ifndef PATCH_CURSOR_H
-#define PATCH_CURSOR_H
+#ifndef BASE_CURSOR_H
+#define BASE_CURSOR_H
 
 #include "base/buffer.h"
 #include "base/endian.h"

@@ -35,7 +35,8 @@ extern "C" {
  */
 struct ulp_weights;
 
-/* Digests the tensors, which need different names; their descriptions are copied. */
+/* Digests the tensors, which need different names and must not share memory (tied tensors are named
+ * once); their descriptions are copied. */
 ULP_API enum ulp_status ulp_weights_new(const struct ulp_tensor *tensors, size_t count,
                                         struct ulp_pool *pool, const struct ulp_progress *progress,
                                         struct ulp_weights **ret_weights);
@@ -267,8 +268,8 @@ ULP_API enum ulp_status ulp_model_patch_in_place(const char *path, const struct 
                                                  struct ulp_apply_report *ret_report);
 
 /*
- * The same into a copy: a file, or, for a model that is a directory, a directory with all its plain
- * files. It appears complete or not at all, and must not exist yet.
+ * The same into a copy: a file, or, for a model that is a directory, a directory with all its plain files
+ * that are not hidden. It appears complete or not at all, and must not exist yet. Permissions are kept.
  */
 ULP_API enum ulp_status ulp_model_patch(const char *path, const struct ulp_patch *patch,
                                         const struct ulp_model *history, const char *out,

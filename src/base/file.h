@@ -22,9 +22,19 @@ enum file_links { FILE_FOLLOW_LINKS, FILE_REFUSE_LINKS };
 struct file_map {
     const uint8_t *data;
     size_t bytes;
+    int file; /* descriptor + 1, so that zero means closed; open only where it was asked for */
 };
 
 enum ulp_status file_map_open(const char *path, enum file_links links, struct file_map *ret_map);
+
+/* The same, with the file kept open, so that it can be locked and told from another of its name. */
+enum ulp_status file_map_open_kept(const char *path, enum file_links links,
+                                   struct file_map *ret_map);
+
+/* Whoever reads shares the lock; who changes a file in place has it alone. ULP_E_BUSY at once if that cannot
+ * be. Where the file system knows no locks, there are none. The lock goes with the map. */
+enum file_lock { FILE_LOCK_SHARED, FILE_LOCK_ALONE };
+enum ulp_status file_map_lock(const struct file_map *map, enum file_lock lock, const char *path);
 void file_map_release(struct file_map *map);
 
 /* Appends the whole file to `into`, whose maximum is the limit. */
@@ -54,6 +64,9 @@ enum ulp_status file_writer_open_in(int directory, const char *name, const char 
 /* Safe from several threads at once. */
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
                                 uint64_t bytes);
+
+/* Gives it the permissions of an open file. */
+enum ulp_status file_writer_permissions(const struct file_writer *writer, int like);
 enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit commit);
 
 /* Without a commit before, nothing of the file is left. */

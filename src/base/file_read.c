@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _DEFAULT_SOURCE /* flock */
 #include "base/file.h"
 
 #include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,6 +47,19 @@ static enum ulp_status open_plain(const char *path, enum file_links links, int *
 
 enum ulp_status file_map_open(const char *path, enum file_links links, struct file_map *ret_map) {
     struct file_map map = {0};
+    enum ulp_status status = file_map_open_kept(path, links, &map);
+
+    if (status)
+        return status;
+    close(map.file - 1); /* the mapping holds the file by itself */
+    map.file = 0;
+    *ret_map = map;
+    return ULP_OK;
+}
+
+enum ulp_status file_map_open_kept(const char *path, enum file_links links,
+                                   struct file_map *ret_map) {
+    struct file_map map = {0};
     uint64_t bytes = 0;
     void *place;
     int file = -1;
@@ -65,15 +80,32 @@ enum ulp_status file_map_open(const char *path, enum file_links links, struct fi
         }
         map.data = place;
     }
+    map.file = file + 1;
     *ret_map = map;
 out:
-    close(file);
+    if (status)
+        close(file);
     return status;
+}
+
+enum ulp_status file_map_lock(const struct file_map *map, enum file_lock lock, const char *path) {
+    if (!flock(map->file - 1, (lock == FILE_LOCK_ALONE ? LOCK_EX : LOCK_SH) | LOCK_NB))
+        return ULP_OK;
+    if (errno == EWOULDBLOCK)
+        return fail(ULP_E_BUSY,
+                    lock == FILE_LOCK_ALONE ? "%s is being read or changed by another process"
+                                            : "%s is being changed by another process",
+                    quote(path).text);
+    return errno == ENOLCK || errno == ENOTSUP || errno == EINVAL || errno == ENOSYS
+               ? ULP_OK
+               : fail_errno("lock", path);
 }
 
 void file_map_release(struct file_map *map) {
     if (map->data)
         munmap((void *)(uintptr_t)map->data, map->bytes);
+    if (map->file)
+        close(map->file - 1);
     *map = (struct file_map){0};
 }
 

@@ -170,6 +170,14 @@ enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offse
     return ULP_OK;
 }
 
+enum ulp_status file_writer_permissions(const struct file_writer *writer, int like) {
+    struct stat info;
+
+    if (fstat(like, &info) || fchmod(descriptor(writer->file), info.st_mode & 07777))
+        return fail_errno("set the permissions of", writer->path);
+    return ULP_OK;
+}
+
 /* Gives a file without a name the name `name`, which must be free. */
 static int link_nameless(const struct file_writer *writer, const char *name) {
     char self[48];

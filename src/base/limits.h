@@ -35,10 +35,10 @@
 /* Pieces of a patch: enough for 2^46 elements, or for every tensor that there may be. */
 #define LIMIT_PIECES (1u << 22)
 
-/* Regions that a patch may be made of: a few tiles of each tensor. Every two of one tensor are
- * compared. */
-#define LIMIT_REGIONS (1u << 20)
-#define LIMIT_TENSOR_REGIONS 256u
+/* Regions that a patch, or all parts of one, may be made of: a tile of each tensor for each of a thousand
+ * ranks. Those that lie beside each other are compared in pairs. */
+#define LIMIT_REGIONS (1u << 22)
+#define LIMIT_REGION_PAIRS (1u << 28)
 
 /* The table at the end of a patch: names, sums of the pieces, places of the chunks. */
 #define LIMIT_TABLE_BYTES (1u << 30)

@@ -374,14 +374,13 @@ enum ulp_status apply_commit(struct ulp_apply *apply, const struct ulp_progress 
 
     if (apply->committed)
         return fail(ULP_E_USAGE, "this patch was committed already");
-    if (!apply->already) {
-        status = still_at(apply, &apply->report.parent);
-        if (!status)
-            status = swap_all(apply, progress);
-        if (status)
-            return status;
+    status = still_at(apply, apply->already ? &apply->report.child : &apply->report.parent);
+    if (!status && !apply->already)
+        status = swap_all(apply, progress);
+    if (status)
+        return status;
+    if (!apply->already)
         exchange(apply);
-    }
     apply->report.write_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
     if (ret_report)
         *ret_report = apply->report;

@@ -75,21 +75,22 @@ struct ulp_diff_report diff_report(const struct patch_output *output) {
     return report;
 }
 
-/* A whole patch starts from the sums that are known. Those of regions are taken from the new state:
- * they are not among the weights' pieces. */
-static enum ulp_status start_sums(struct diff_job *job, const struct ulp_weights *weights) {
+/* A whole patch starts from the sums that are known. Those of regions are not among the weights' pieces,
+ * so they are summed up first. */
+static enum ulp_status start_sums(struct diff_job *job, const struct ulp_weights *weights,
+                                  struct ulp_pool *pool) {
     const struct grid *grid = &job->output.table.grid;
 
     if (grid->whole && grid->piece_count)
         memcpy(job->output.table.sums, weights->sums, grid->piece_count * sizeof *weights->sums);
     return grid->whole ? ULP_OK
-                       : weights_digest(grid, job->encode.old, NULL, NULL, job->output.table.sums);
+                       : weights_digest(grid, job->encode.old, pool, NULL, job->output.table.sums);
 }
 
 static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weights,
                            const struct ulp_diff_options *options) {
     const struct grid *grid = &job->output.table.grid;
-    enum ulp_status status = start_sums(job, weights);
+    enum ulp_status status = start_sums(job, weights, options->pool);
 
     job->encode.grid = grid;
     job->encode.coder = options->coder;
@@ -105,6 +106,14 @@ static enum ulp_status run(struct diff_job *job, const struct ulp_weights *weigh
     return status ? status : output_end(&job->output);
 }
 
+enum ulp_status diff_options_check(const struct ulp_diff_options *options) {
+    if (options->coder < ULP_CODER_BEST || options->coder > ULP_CODER_DENSE)
+        return fail(ULP_E_USAGE, "there is no coder %d", (int)options->coder);
+    if (!options->regions != !options->region_count)
+        return fail(ULP_E_USAGE, "regions without their number, or none of them: nothing to do");
+    return ULP_OK;
+}
+
 enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                      size_t count, const struct ulp_diff_options *options,
                      const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
@@ -116,8 +125,8 @@ enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor 
     enum ulp_status status = weights_match(weights, tensors, count, &arena, &new);
 
     options = options ? options : &plain;
-    if (!status && (options->coder < ULP_CODER_BEST || options->coder > ULP_CODER_DENSE))
-        status = fail(ULP_E_USAGE, "there is no coder %d", (int)options->coder);
+    if (!status)
+        status = diff_options_check(options);
     if (!status)
         status = table_for(weights, options->regions, options->region_count, &table);
     if (!status) {

@@ -18,6 +18,9 @@ enum ulp_status diff_file(const struct ulp_weights *weights, const struct ulp_te
 enum ulp_status table_for(const struct ulp_weights *weights, const struct ulp_region *regions,
                           size_t region_count, struct table *ret_table);
 
+/* ULP_E_USAGE for options that make no sense. */
+enum ulp_status diff_options_check(const struct ulp_diff_options *options);
+
 /* What is known when the output has ended. */
 struct ulp_diff_report diff_report(const struct patch_output *output);
 

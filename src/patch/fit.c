@@ -72,7 +72,8 @@ enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_pa
         status = check_apart(parts, count);
     if (status)
         return status;
-    *ret_already = same_root(&weights->root, child);
+    /* a step in which nothing moved is made all the same: it is what is remembered afterwards */
+    *ret_already = same_root(&weights->root, child) && !same_root(child, &parts[0]->table.parent);
     for (size_t i = 0; !status && i < count && !*ret_already; i++)
         status = fit_base(weights, parts[i]);
     return status;

@@ -85,24 +85,48 @@ static bool overlap(const struct ulp_region *a, const struct ulp_region *b) {
            a->column < b->column + b->columns && b->column < a->column + a->columns;
 }
 
-/* Ascending by tensor, row, column; only regions of one tensor whose rows meet can overlap. */
-static enum ulp_status check_order(const struct grid *grid) {
-    for (size_t i = 1; i < grid->region_count; i++) {
-        const struct grid_region *a = &grid->regions[i - 1], *b = &grid->regions[i];
+/* Whether `b` may follow `a` in the list. */
+static bool in_order(const struct grid_region *a, const struct grid_region *b) {
+    if (a->tensor != b->tensor)
+        return a->tensor < b->tensor;
+    if (a->box.row != b->box.row)
+        return a->box.row < b->box.row;
+    return a->box.column < b->box.column;
+}
 
-        if (a->tensor > b->tensor || (a->tensor == b->tensor && (a->box.row > b->box.row ||
-                                                                 (a->box.row == b->box.row &&
-                                                                  a->box.column >= b->box.column))))
-            return bad_region(&b->box, "out of order; sort by tensor, row and column");
-        for (size_t k = i; k-- > 0 && grid->regions[k].tensor == b->tensor;) {
-            if (overlap(&grid->regions[k].box, &b->box))
-                return bad_region(&b->box, "overlaps another region");
-            if (i - k >= LIMIT_TENSOR_REGIONS)
-                return fail(ULP_E_LIMIT, "tensor %s has more than %u regions",
-                            quote(b->box.tensor).text, LIMIT_TENSOR_REGIONS);
-        }
+/* Regions come sorted by row, so one is compared with those in front of it until none of the rest reaches
+ * down to it. `reach[i]` is where the lowest of the tensor's regions up to i ends. */
+static enum ulp_status check_apart(const struct grid *grid, size_t i, const uint64_t *reach,
+                                   uint64_t *pairs) {
+    const struct grid_region *b = &grid->regions[i];
+
+    for (size_t k = i; k-- > 0 && grid->regions[k].tensor == b->tensor && reach[k] > b->box.row;) {
+        if (overlap(&grid->regions[k].box, &b->box))
+            return bad_region(&b->box, "overlaps another region");
+        if (++*pairs > LIMIT_REGION_PAIRS)
+            return fail(ULP_E_LIMIT, "regions that are too many to compare: over %u pairs",
+                        LIMIT_REGION_PAIRS);
     }
     return ULP_OK;
+}
+
+static enum ulp_status check_order(const struct grid *grid) {
+    uint64_t *reach = NULL, pairs = 0;
+    enum ulp_status status = mem_zeroed(grid->region_count, sizeof *reach, &reach);
+
+    for (size_t i = 0; !status && i < grid->region_count; i++) {
+        const struct grid_region *b = &grid->regions[i], *a = i ? b - 1 : NULL;
+        const bool same_tensor = a && a->tensor == b->tensor;
+
+        status = check_apart(grid, i, reach, &pairs);
+        if (!status && a && !in_order(a, b))
+            status = bad_region(&b->box, "out of order; sort by tensor, row and column");
+        reach[i] = b->box.row + b->box.rows;
+        if (same_tensor && reach[i - 1] > reach[i])
+            reach[i] = reach[i - 1];
+    }
+    mem_free(reach);
+    return status;
 }
 
 static size_t tensor_named(const struct grid *grid, const char *name) {

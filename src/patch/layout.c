@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The least that one of each takes in a table. */
+#define DTYPE_BYTES_MIN 2u
+#define FORM_BYTES_MIN 2u
+#define TENSOR_BYTES_MIN 4u
+
 /* ---- forms: what tensors have in common, numbered by first use ---- */
 
 struct form_entry {
@@ -313,6 +318,11 @@ enum ulp_status layout_read(struct cursor *cursor, struct arena *arena,
     reader.count = (size_t)count;
     reader.dtype_count = (size_t)cursor_varint_upto(cursor, count);
     reader.form_count = (size_t)cursor_varint_upto(cursor, count);
+    /* each takes some bytes; looked at before memory is taken for them */
+    if (DTYPE_BYTES_MIN * reader.dtype_count + FORM_BYTES_MIN * reader.form_count +
+            TENSOR_BYTES_MIN * reader.count >
+        (size_t)(cursor->end - cursor->at))
+        cursor->failed = true;
     if (cursor->failed)
         return malformed("the number of tensors");
     status = read_dtypes(&reader);

@@ -27,7 +27,27 @@ struct copier {
     struct shard_writer writer;
     struct file_writer file; /* being written: shard number `shard` */
     size_t shard;
+    const struct ulp_progress *progress; /* in bytes */
+    uint64_t done, total;
 };
+
+/* So many bytes are copied between two reports. */
+#define COPY_PIECE_BYTES ((size_t)64 << 20)
+
+static enum ulp_status copy_bytes(struct copier *copier, const struct file_map *map) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t at = 0; !status && at < map->bytes; at += COPY_PIECE_BYTES) {
+        size_t left = map->bytes - at, bytes = left < COPY_PIECE_BYTES ? left : COPY_PIECE_BYTES;
+
+        status = file_writer_put(&copier->file, at, map->data + at, bytes);
+        copier->done += bytes;
+        if (!status && copier->progress &&
+            copier->progress->report(copier->progress->user, copier->done, copier->total))
+            status = fail(ULP_E_CANCELLED, "stopped while copying; nothing of the copy is left");
+    }
+    return status;
+}
 
 /* Blocks of other shards are not for now. */
 static enum ulp_status put_in_copy(void *user, size_t shard, uint64_t offset, const void *data,
@@ -52,9 +72,11 @@ static enum ulp_status copy_shard(struct copier *copier, size_t shard, const cha
 
     copier->shard = shard;
     if (!status)
-        status = file_writer_put(&copier->file, 0, map->data, map->bytes);
+        status = copy_bytes(copier, map);
     if (!status)
         status = apply_each_block(copier->apply, skip_other_shards, copier);
+    if (!status)
+        status = file_writer_permissions(&copier->file, map->file - 1);
     if (!status)
         status = file_writer_commit(&copier->file, ULP_COMMIT_NEW);
     file_writer_release(&copier->file);
@@ -63,10 +85,18 @@ static enum ulp_status copy_shard(struct copier *copier, size_t shard, const cha
 
 static enum ulp_status copy_plain(const char *from, const char *to) {
     struct file_map map = {0};
-    enum ulp_status status = file_map_open(from, FILE_FOLLOW_LINKS, &map);
+    struct file_writer file = {0};
+    enum ulp_status status = file_map_open_kept(from, FILE_FOLLOW_LINKS, &map);
 
     if (!status)
-        status = file_write(to, map.data, map.bytes, ULP_COMMIT_NEW);
+        status = file_writer_open(to, map.bytes, &file);
+    if (!status)
+        status = file_writer_put(&file, 0, map.data, map.bytes);
+    if (!status)
+        status = file_writer_permissions(&file, map.file - 1);
+    if (!status)
+        status = file_writer_commit(&file, ULP_COMMIT_NEW);
+    file_writer_release(&file);
     file_map_release(&map);
     return status;
 }
@@ -180,7 +210,11 @@ static enum ulp_status name_unfinished(const char *path, char **ret_path, char *
     length = slash ? (size_t)(slash - clean) + 1 : 0;
     status = buffer_append(&text, clean, length);
     if (!status)
-        status = buffer_append_format(&text, ".%s.ulpsync-unfinished", clean + length);
+        status = buffer_append_text(&text, ".");
+    if (!status)
+        status = buffer_append_text(&text, clean + length);
+    if (!status)
+        status = buffer_append_text(&text, ".ulpsync-unfinished");
     if (!status)
         status = mem_copy_text(buffer_text(&text), ret_unfinished);
     buffer_release(&text);
@@ -236,6 +270,9 @@ static enum ulp_status prepare(struct copier *copier, const char *path,
         status = tensor_places(copier->model, &copier->places);
     if (!status)
         status = mem_zeroed(PLACE_BYTES, 1, &copier->writer.block);
+    copier->progress = options ? options->progress : NULL;
+    for (size_t i = 0; copier->model && i < copier->model->shard_count; i++)
+        copier->total += copier->model->shards[i].map.bytes;
     copier->writer.model = copier->model;
     copier->writer.places = copier->places;
     copier->writer.put = put_in_copy;

@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@ struct open_model {
 static void close_model(struct open_model *open) {
     for (size_t i = 0; open->files && i < open->model->shard_count; i++) {
         if (open->files[i])
-            close(open->files[i] - 1); /* and with it goes the lock */
+            close(open->files[i] - 1);
     }
     mem_free(open->files);
     mem_free(open->journal);
@@ -41,22 +40,28 @@ static void close_model(struct open_model *open) {
     *open = (struct open_model){0};
 }
 
-/* A link may lead into a cache that others use; a file that is locked is being changed. */
-static enum ulp_status open_shard(const char *path, int *ret_file) {
-    int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+static bool same_file(int a, int b) {
+    struct stat x, y;
+
+    return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A link may lead into a cache that others use. What is written must be what was mapped and verified, and
+ * not a file that has taken its name since. */
+static enum ulp_status open_shard(const struct shard *shard, int *ret_file) {
+    int file = open(shard->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
     if (file < 0 && errno == ELOOP)
         return fail(ULP_E_FILE_KIND,
                     "%s is a symbolic link, so others may use that file; write a copy instead (-o)",
-                    quote(path).text);
+                    quote(shard->path).text);
     if (file < 0)
-        return fail_errno("open for writing", path);
+        return fail_errno("open for writing", shard->path);
     *ret_file = file + 1;
-    if (flock(file, LOCK_EX | LOCK_NB))
-        return errno == EWOULDBLOCK
-                   ? fail(ULP_E_BUSY, "%s is being changed by another process", quote(path).text)
-                   : fail_errno("lock", path);
-    return ULP_OK;
+    if (!same_file(file, shard->map.file - 1))
+        return fail(ULP_E_FILE_CHANGED, "%s was replaced while it was being opened",
+                    quote(shard->path).text);
+    return file_map_lock(&shard->map, FILE_LOCK_ALONE, shard->path);
 }
 
 static enum ulp_status put_in_place(void *user, size_t shard, uint64_t offset, const void *data,
@@ -84,7 +89,7 @@ static enum ulp_status open_for_writing(const char *path, struct open_model *ope
     if (!status)
         status = mem_zeroed(open->model->shard_count, sizeof *open->files, &open->files);
     for (size_t i = 0; !status && i < open->model->shard_count; i++)
-        status = open_shard(open->model->shards[i].path, &open->files[i]);
+        status = open_shard(&open->model->shards[i], &open->files[i]);
     if (!status)
         status = model_journal_path(path, &open->journal);
     if (!status)
@@ -191,10 +196,15 @@ enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_pa
                               const struct ulp_apply_options *options,
                               struct ulp_weights **ret_weights, struct ulp_apply **ret_apply) {
     struct ulp_pool *pool = options ? options->pool : NULL;
-    enum ulp_status status = weights_new(model->tensors, model->count, pool, NULL, ret_weights);
+    const struct ulp_progress *progress = options ? options->progress : NULL;
+    enum ulp_status status;
 
+    if (!patch->table.grid.whole) /* files are written in blocks of whole tensors */
+        return fail(ULP_E_REGIONS, "%s covers only regions; files are patched by whole patches",
+                    quote(patch->name).text);
+    status = weights_new(model->tensors, model->count, pool, progress, ret_weights);
     if (!status && history)
-        status = weights_remember(*ret_weights, history->tensors, history->count, pool, NULL);
+        status = weights_remember(*ret_weights, history->tensors, history->count, pool, progress);
     return status ? status : apply_prepare(*ret_weights, &patch, 1, NULL, options, ret_apply);
 }
 

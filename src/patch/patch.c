@@ -114,10 +114,6 @@ enum ulp_status patch_chunk_bytes(const struct ulp_patch *patch, size_t chunk,
     const uint8_t *bytes = NULL;
     enum ulp_status status;
 
-    if (entry->bytes > CHUNK_BYTES_MAX)
-        return fail(ULP_E_LIMIT, "%s: chunk %zu has %llu bytes; the limit is %llu",
-                    quote(patch->name).text, chunk, (unsigned long long)entry->bytes,
-                    (unsigned long long)CHUNK_BYTES_MAX);
     status = fetch(patch, entry->offset, (size_t)entry->bytes, &worker->bytes, &bytes);
     if (!status && patch_checksum(bytes, (size_t)entry->bytes) != entry->checksum)
         status = fail(ULP_E_CHECKSUM, "%s: the bytes of chunk %zu are not those that were written",

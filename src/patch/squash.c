@@ -220,7 +220,11 @@ enum ulp_status squash(const struct ulp_weights *weights, const struct ulp_patch
         return fail(ULP_E_USAGE, "%zu patches to squash; 1 to %u are possible", count,
                     LIMIT_SQUASH);
     job.coder = options->coder;
-    status = check_chain(weights, patches, count);
+    status = diff_options_check(options);
+    if (!status && (options->regions || options->history))
+        status = fail(ULP_E_USAGE, "a squashed patch is whole and without history");
+    if (!status)
+        status = check_chain(weights, patches, count);
     if (!status)
         status = table_for(weights, NULL, 0, &table);
     if (status)

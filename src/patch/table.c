@@ -239,6 +239,11 @@ static enum ulp_status read_grid(const char *what, struct cursor *cursor, bool p
     return status;
 }
 
+/* Far more than any coder makes of a chunk, and in proportion to it. */
+static uint64_t chunk_bytes_max(const struct grid_chunk *chunk) {
+    return UINT64_C(8) * chunk->words * chunk->kind.width + UINT64_C(256) * chunk->blocks + 65536;
+}
+
 /* A change costs something, and no chunk changes more than it has. */
 static enum ulp_status read_chunks(const char *what, struct cursor *cursor, uint64_t table_offset,
                                    struct table *table) {
@@ -258,7 +263,8 @@ static enum ulp_status read_chunks(const char *what, struct cursor *cursor, uint
         table->changes += chunk->changes;
         if (cursor->failed || !chunk->changes || chunk->changes > table->grid.chunks[i].words)
             return malformed(what, "the number of changes of a chunk");
-        if (add_overflows(offset, chunk->bytes, &offset))
+        if (chunk->bytes > chunk_bytes_max(&table->grid.chunks[i]) ||
+            add_overflows(offset, chunk->bytes, &offset))
             return malformed(what, "the length of a chunk");
     }
     if (!status && offset != table_offset)

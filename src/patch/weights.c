@@ -2,12 +2,15 @@
 #include "patch/weights.h"
 
 #include "base/memory.h"
+#include "base/quote.h"
 #include "patch/layout.h"
 #include "patch/place.h"
 #include "patch/table.h"
 #include "patch/workers.h"
 #include "scan/scan.h"
 #include "tensor/tensor.h"
+
+#include <stdlib.h>
 
 /* ---- sums ---- */
 
@@ -38,11 +41,43 @@ enum ulp_status weights_digest(const struct grid *grid, const struct ulp_tensor 
     return ulp_pool_run(pool, grid->chunk_count, digest_chunk, &job, progress);
 }
 
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t)((const struct ulp_tensor *)a)->data;
+    uintptr_t y = (uintptr_t)((const struct ulp_tensor *)b)->data;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What is swapped twice is not put back by swapping twice more. */
+static enum ulp_status refuse_shared_memory(const struct ulp_tensor *tensors, size_t count) {
+    struct ulp_tensor *sorted = NULL;
+    const struct ulp_tensor *last = NULL;
+    enum ulp_status status = mem_zeroed(count, sizeof *sorted, &sorted);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = tensors[i];
+    qsort(sorted, count, sizeof *sorted, by_address);
+    for (size_t i = 0; i < count && !status; i++) {
+        if (!sorted[i].bytes)
+            continue;
+        if (last && (uintptr_t)last->data + last->bytes > (uintptr_t)sorted[i].data)
+            status = fail(ULP_E_OVERLAP, "tensors %s and %s share memory; name tied tensors once",
+                          quote(last->name).text, quote(sorted[i].name).text);
+        last = &sorted[i];
+    }
+    mem_free(sorted);
+    return status;
+}
+
 enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
                             const struct ulp_progress *progress, struct ulp_weights **ret_weights) {
     struct ulp_weights *weights = NULL;
     enum ulp_status status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
 
+    if (!status)
+        status = refuse_shared_memory(tensors, count);
     if (!status)
         status = mem_zeroed(1, sizeof *weights, &weights);
     if (!status)

@@ -367,6 +367,8 @@ enum ulp_status model_open(const char *path, struct ulp_model **ret_model) {
     struct ulp_model *model = NULL;
     enum ulp_status status = model_open_interrupted(path, &model);
 
+    for (size_t i = 0; !status && i < model->shard_count; i++)
+        status = file_map_lock(&model->shards[i].map, FILE_LOCK_SHARED, model->shards[i].path);
     if (!status)
         status = model_refuse_interrupted(path, model);
     if (status) {

@@ -309,7 +309,7 @@ enum ulp_status shard_open(const char *path, struct shard *ret_shard) {
     enum ulp_status status = arena_text(&shard.arena, path, strlen(path), &shard.path);
 
     if (!status)
-        status = file_map_open(path, FILE_FOLLOW_LINKS, &shard.map);
+        status = file_map_open_kept(path, FILE_FOLLOW_LINKS, &shard.map);
     if (!status)
         status = parse_shard(&shard);
     if (status)

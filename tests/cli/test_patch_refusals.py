@@ -314,8 +314,12 @@ class Refusals(CliCase):
     def test_a_model_that_somebody_changes(self):
         with open(self.steps[0]) as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            self.fails(BUSY, "is being changed by another process", "apply", self.patch, self.steps[0], "--in-place")
-            self.fails(BUSY, "is being changed by another process", "recover", self.steps[0])
+            self.fails(BUSY, "or changed by another process", "apply", self.patch, self.steps[0], "--in-place")
+            self.fails(BUSY, "or changed by another process", "recover", self.steps[0])
+            self.fails(BUSY, "is being changed by another process", "digest", self.steps[0])
+            fcntl.flock(held, fcntl.LOCK_SH)
+            self.fails(BUSY, "is being read", "apply", self.patch, self.steps[0], "--in-place")
+            self.json("digest", self.steps[0])
         self.json("apply", self.patch, self.steps[0], "--in-place")
 
     # ---- interrupted

@@ -66,7 +66,7 @@ static struct ulp_weights *weights_for(const struct original *original, const st
 
 static void original_finish(struct original *original, enum ulp_coder coder) {
     const struct ulp_diff_options options = {.coder = coder,
-                                             .regions = regions,
+                                             .regions = original->partial ? regions : NULL,
                                              .region_count = original->partial ? COUNT(regions) : 0,
                                              .history = 1};
     struct ulp_weights *weights = weights_for(original, &original->base);

@@ -106,7 +106,7 @@ static void test_order_and_overlap(void **unused) {
     pair_refused(right, left, "out of order");
     pair_refused(below, left, "out of order");
     pair_refused(other, left, "out of order");
-    pair_refused(left, left, "out of order");
+    pair_refused(left, left, "overlaps");
     pair_refused(left, (struct ulp_region){"a", 0, 1, 4, 8}, "overlaps");
     pair_refused(left, (struct ulp_region){"a", 4, 6, 0, 20}, "overlaps");
     pair_refused((struct ulp_region){"a", 0, 10, 16, 4}, (struct ulp_region){"a", 9, 1, 0, 20},
@@ -147,9 +147,7 @@ static void test_too_many(void **unused) {
     struct ulp_region region = {"a", 0, 1, 0, 4};
 
     (void)unused;
-    assert_ok(take_rows(LIMIT_TENSOR_REGIONS));
-    assert_fails(take_rows(LIMIT_TENSOR_REGIONS + 1), ULP_E_LIMIT, "more than 256 regions");
-    assert_fails(take_rows(900), ULP_E_LIMIT, "more than 256 regions");
+    assert_ok(take_rows(1000)); /* a thousand ranks have a row each */
     assert_fails(take(&region, LIMIT_REGIONS + 1, &grid), ULP_E_LIMIT, "regions");
 }
 

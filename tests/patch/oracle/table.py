@@ -31,8 +31,7 @@ CHUNK_ELEMENTS, CHUNK_BLOCKS = 1 << 24, 65536
 BLOCK_ELEMENTS = 1 << 18
 
 LIMIT_PIECES = 4194304
-LIMIT_REGIONS = 1048576
-LIMIT_TENSOR_REGIONS = 256
+LIMIT_REGIONS = 4194304
 LIMIT_TABLE_BYTES = 1 << 30
 
 
@@ -165,7 +164,6 @@ def check_regions(layout, regions):
         allowed(aligned(form, region), "a region that is not aligned")
     for _, same in itertools.groupby(regions, key=lambda region: region.tensor):
         same = list(same)
-        check(len(same) <= LIMIT_TENSOR_REGIONS, "too many regions of one tensor", "ULP_E_LIMIT")
         allowed(
             not any(overlap(one, two) for one, two in itertools.combinations(same, 2)),
             "regions that overlap",

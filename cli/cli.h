@@ -20,7 +20,7 @@ struct cli_option {
 struct cli_args;
 
 /* What a verb is about; the list of verbs has a heading for each. */
-enum cli_group { CLI_PATCHES, CLI_MODELS, CLI_TRIALS, CLI_GROUPS };
+enum cli_group { CLI_RUNS, CLI_PATCHES, CLI_MODELS, CLI_TRIALS, CLI_GROUPS };
 
 struct cli_verb {
     const char *name;
@@ -46,6 +46,7 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
+extern const struct cli_verb verb_publish, verb_follow, verb_log;
 extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
     verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
 

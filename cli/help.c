@@ -73,8 +73,10 @@ void help_verb(const struct cli_verb *verb) {
     printf("\nExamples:\n%s", verb->examples);
 }
 
-static const char *const group_names[CLI_GROUPS] = {
-    [CLI_PATCHES] = "Patches", [CLI_MODELS] = "Models", [CLI_TRIALS] = "Trying and measuring"};
+static const char *const group_names[CLI_GROUPS] = {[CLI_RUNS] = "Runs",
+                                                    [CLI_PATCHES] = "Patches",
+                                                    [CLI_MODELS] = "Models",
+                                                    [CLI_TRIALS] = "Trying and measuring"};
 
 static bool starts_group(size_t verb) {
     return !verb || cli_verbs[verb]->group != cli_verbs[verb - 1]->group;

@@ -8,7 +8,9 @@
  *   status.h  codes and messages of failures
  *   pool.h    worker threads and progress
  *   model.h   tensors, models on disk, writing them, and the root digest of a state
- *   patch.h   making, reading, applying, joining and squashing patches
+ *   patch.h   making, reading, applying and squashing patches
+ *   store.h   named bytes, wherever they are kept
+ *   run.h     publishing a run to a store, and following it
  *
  * Rules that hold everywhere:
  *   - Handles are opaque, made by ulp_X_open/new/create and ended by ulp_X_free, which accepts NULL.
@@ -25,7 +27,9 @@
 #include <ulpsync/model.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/pool.h>
+#include <ulpsync/run.h>
 #include <ulpsync/status.h>
+#include <ulpsync/store.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.h"
+#include "cli/runs.h"
+#include "cli/terminal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* Between two looks at the store. */
+#define POLL_MS_DEFAULT 1000u
+
+static void print_text(const struct ulp_run_report *report) {
+    const struct ulp_run_record *head = &report->head;
+
+    printf("version %llu, step %llu: fetched %s in %u patch%s and %u anchor%s\n",
+           (unsigned long long)head->version, (unsigned long long)head->step,
+           readable_bytes(report->fetched_bytes).text, report->fetched_patches,
+           report->fetched_patches == 1 ? "" : "es", report->fetched_anchors,
+           report->fetched_anchors == 1 ? "" : "s");
+}
+
+/* One line for each version. */
+static void print_json(const struct ulp_run_report *report) {
+    struct json_out out = {0};
+
+    json_out_begin(&out, NULL, '{');
+    run_record_json(&out, &report->head);
+    json_out_u64(&out, "fetched_bytes", report->fetched_bytes);
+    json_out_u64(&out, "fetched_patches", report->fetched_patches);
+    json_out_u64(&out, "fetched_anchors", report->fetched_anchors);
+    json_out_bool(&out, "fresh", report->fresh);
+    json_out_end(&out, '}');
+}
+
+static enum ulp_status tell(const struct cli_args *args, const struct ulp_run_report *report) {
+    const char *command = option_text(args, "exec");
+    int result;
+
+    (option_given(args, "json") ? print_json : print_text)(report);
+    fflush(stdout);
+    if (!command || !report->fresh)
+        return ULP_OK;
+    result = system(command);
+    if (result == -1 || !WIFEXITED(result) || WEXITSTATUS(result))
+        return ulp_fail(ULP_E_IO, "the command given with --exec failed");
+    return ULP_OK;
+}
+
+static enum ulp_status once(const struct cli_args *args, const struct run_place *place,
+                            const char *directory, bool first) {
+    struct ulp_run_options options = {.pool = place->pool};
+    struct ulp_run_report report = {0};
+    struct progress_line line;
+    struct ulp_progress progress = progress_begin(&line, "follow", 0);
+    enum ulp_status status;
+
+    options.progress = &progress;
+    status = ulp_follow(place->store, place->run, directory, &options, &report);
+    progress_end(&line);
+    if (!status && (first || report.fresh))
+        status = tell(args, &report);
+    return status;
+}
+
+static void wait_ms(uint64_t ms) {
+    struct timespec duration = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    nanosleep(&duration, NULL);
+}
+
+static enum ulp_status run(const struct cli_args *args) {
+    const char *directory = option_text(args, "out");
+    struct run_place place = {0};
+    uint64_t poll_ms = POLL_MS_DEFAULT;
+    enum ulp_status status = option_count(args, "poll", 1, 86400000, &poll_ms);
+
+    if (!status && !directory)
+        status = ulp_fail(ULP_E_USAGE, "say where to keep the model: --out DIR");
+    if (!status)
+        status = run_place_open(args, &place);
+    if (status)
+        return status;
+    status = once(args, &place, directory, true);
+    while (!option_given(args, "once") && (!status || status == ULP_E_NO_RUN)) {
+        terminal_finish(); /* Ctrl-C while nothing happens */
+        wait_ms(poll_ms);
+        status = once(args, &place, directory, false);
+    }
+    run_place_close(&place);
+    return status;
+}
+
+static const struct cli_option options[] = {
+    RUN_OPTIONS,
+    {"out", 'o', "DIR", "Where the model is kept: DIR/current is always a complete version."},
+    {"once", 0, NULL, "Catch up and end, instead of following on."},
+    {"poll", 0, "MS", "Milliseconds between two looks at the store; 1000 unless given."},
+    {"exec", 0, "COMMAND", "Run this with the shell after each new version."},
+    CLI_OPTION_THREADS,
+    CLI_OPTION_JSON,
+    CLI_OPTION_VERBOSE,
+    CLI_OPTION_HELP,
+    CLI_OPTIONS_END,
+};
+
+const struct cli_verb verb_follow = {
+    .name = "follow",
+    .group = CLI_RUNS,
+    .summary = "keep a model directory at the newest version of a run",
+    .operands = "--store URL --run NAME --out DIR [--once] [--poll MS] [--exec COMMAND] [--json]",
+    .operands_min = 0,
+    .operands_max = 0,
+    .description =
+        "Brings DIR to the newest version of the run, by whatever costs fewest bytes:\n"
+        "patches from the version that it holds, or an anchor and the patches behind it.\n"
+        "Then it looks again every second, until it is stopped. DIR/current is a link to\n"
+        "a complete model directory and is switched in one go.\n"
+        "\n"
+        "Every byte is verified before it is used, and the root of every version before\n"
+        "DIR/current leads to it. The process may be killed at any moment. A log that is\n"
+        "shorter than it was (exit code 74) or another (72) is refused.\n",
+    .examples = "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --once\n"
+                "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --exec ./reload\n",
+    .options = options,
+    .run = run,
+};

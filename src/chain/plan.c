@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Ways are sorted by the version that they lead to, so one pass over them finds the cheapest way to each. A
+ * place is a version, and whether the one in front of it is held too.
+ */
+#include "chain/plan.h"
+
+#include <string.h>
+
+#define NOWHERE UINT64_MAX
+
+struct place {
+    uint64_t version, bytes;
+    const struct anchor *anchor;
+    const struct way *last; /* NULL: an anchor, or what is held */
+    size_t from;            /* the place that `last` leaves from */
+    bool before;
+};
+
+struct search {
+    struct place *places;
+    size_t count;
+};
+
+static uint64_t anchor_bytes(const struct anchor *anchor) {
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < anchor->file_count; i++)
+        bytes += anchor->files[i].part.bytes;
+    return bytes;
+}
+
+static uint64_t way_bytes(const struct way *way) {
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < way->part_count; i++)
+        bytes += way->parts[i].bytes;
+    return bytes;
+}
+
+/* The cheapest place at a version from which the way is open; `count` if there is none. */
+static size_t best_start(const struct search *search, const struct way *way) {
+    size_t best = search->count;
+
+    for (size_t i = 0; i < search->count; i++) {
+        const struct place *place = &search->places[i];
+
+        if (place->version == way->from && (place->before || !way->history) &&
+            (best == search->count || place->bytes < search->places[best].bytes))
+            best = i;
+    }
+    return best;
+}
+
+static void add_start(struct search *search, struct place place) {
+    search->places[search->count++] = place;
+}
+
+static void add_starts(struct search *search, const struct record *record,
+                       const struct held *held) {
+    if (held->any)
+        add_start(search, (struct place){.version = held->version, .before = held->before});
+    for (size_t i = 0; i < record->anchor_count; i++)
+        add_start(search, (struct place){.version = record->anchors[i].version,
+                                         .bytes = anchor_bytes(&record->anchors[i]),
+                                         .anchor = &record->anchors[i]});
+}
+
+static void follow_ways(struct search *search, const struct record *record) {
+    for (size_t i = 0; i < record->way_count; i++) {
+        const struct way *way = &record->ways[i];
+        size_t from = best_start(search, way);
+
+        if (from < search->count)
+            add_start(search, (struct place){.version = way->to,
+                                             .bytes = search->places[from].bytes + way_bytes(way),
+                                             .anchor = search->places[from].anchor,
+                                             .last = way,
+                                             .from = from,
+                                             .before = way->to == way->from + 1});
+    }
+}
+
+static enum ulp_status trace_back(const struct search *search, size_t end, struct arena *arena,
+                                  struct plan *plan) {
+    size_t count = 0;
+    enum ulp_status status;
+
+    for (size_t at = end; search->places[at].last; at = search->places[at].from)
+        count++;
+    status = arena_zeroed(arena, count, sizeof *plan->ways, &plan->ways);
+    if (status)
+        return status;
+    plan->way_count = count;
+    plan->bytes = search->places[end].bytes;
+    plan->anchor = search->places[end].anchor;
+    for (size_t at = end; search->places[at].last; at = search->places[at].from)
+        plan->ways[--count] = search->places[at].last;
+    return ULP_OK;
+}
+
+enum ulp_status plan_make(const struct record *record, const struct held *held, uint64_t to,
+                          struct arena *arena, struct plan *ret_plan) {
+    struct search search = {0};
+    struct plan plan = {0};
+    size_t best;
+    enum ulp_status status = arena_zeroed(arena, 1 + record->anchor_count + record->way_count,
+                                          sizeof *search.places, &search.places);
+
+    if (status)
+        return status;
+    add_starts(&search, record, held);
+    follow_ways(&search, record);
+    best = best_start(&search, &(struct way){.from = to});
+    if (best == search.count)
+        return fail(
+            ULP_E_UNREACHABLE,
+            "nothing in the store leads to version %llu any more, from what is held or from "
+            "an anchor",
+            (unsigned long long)to);
+    status = trace_back(&search, best, arena, &plan);
+    if (!status)
+        *ret_plan = plan;
+    return status;
+}

@@ -82,6 +82,23 @@ ULP_API enum ulp_status ulp_follow(struct ulp_store *store, const char *run, con
                                    const struct ulp_run_options *options,
                                    struct ulp_run_report *ret_report);
 
+/* ---- is it whole? ------------------------------------------------------------------------ */
+
+/* Hears of an object that is missing or damaged. */
+typedef void (*ulp_run_damage)(void *user, const char *key, enum ulp_status status,
+                               const char *message);
+
+struct ulp_run_health {
+    uint64_t records, parts, bytes; /* that were looked at */
+    uint64_t damaged;
+    int reachable; /* who starts with nothing can get to the newest version */
+};
+
+/* Reads the whole log and everything that its newest record names. `damage` may be NULL. */
+ULP_API enum ulp_status ulp_run_check(struct ulp_store *store, const char *run,
+                                      ulp_run_damage damage, void *user,
+                                      struct ulp_run_health *ret_health);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Public entry points on runs. */
 #include "base/status.h"
+#include "sync/check.h"
 #include "sync/follow.h"
 #include "sync/publish.h"
 
@@ -79,4 +80,11 @@ enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char 
     if (!status && ret_report)
         *ret_report = report;
     return status;
+}
+
+enum ulp_status ulp_run_check(struct ulp_store *store, const char *run, ulp_run_damage damage,
+                              void *user, struct ulp_run_health *ret_health) {
+    if (!store || !run || !ret_health)
+        return missing(__func__);
+    return run_check(store, run, damage, user, ret_health);
 }

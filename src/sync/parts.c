@@ -55,8 +55,6 @@ enum ulp_status part_put(struct ulp_store *store, const char *run, const void *d
 
 /* ---- fetching ---- */
 
-typedef enum ulp_status (*piece_fn)(void *user, uint64_t offset, const void *data, size_t bytes);
-
 static enum ulp_status missing(const char *key, enum ulp_status status) {
     if (status == ULP_E_NOT_FOUND)
         return fail(ULP_E_PART, "the part %s is missing from the store", quote(key).text);
@@ -65,7 +63,7 @@ static enum ulp_status missing(const char *key, enum ulp_status status) {
 
 static enum ulp_status fetch_pieces(struct ulp_store *store, const char *key,
                                     const struct part *part, uint8_t *piece, struct sha256 *hash,
-                                    piece_fn fn, void *user) {
+                                    part_piece fn, void *user) {
     enum ulp_status status = ULP_OK;
     uint64_t at = 0;
 
@@ -86,8 +84,8 @@ static enum ulp_status fetch_pieces(struct ulp_store *store, const char *key,
     return status;
 }
 
-static enum ulp_status fetch(struct ulp_store *store, const char *run, const struct part *part,
-                             piece_fn fn, void *user) {
+enum ulp_status part_visit(struct ulp_store *store, const char *run, const struct part *part,
+                           part_piece fn, void *user) {
     char key[ULP_KEY_BYTES_MAX + 1];
     struct sha256 *hash = NULL;
     struct hash found;
@@ -117,7 +115,7 @@ static enum ulp_status append(void *user, uint64_t offset, const void *data, siz
 enum ulp_status part_get(struct ulp_store *store, const char *run, const struct part *part,
                          struct buffer *into) {
     const size_t before = into->used;
-    enum ulp_status status = fetch(store, run, part, append, into);
+    enum ulp_status status = part_visit(store, run, part, append, into);
 
     if (status)
         buffer_cut(into, before);
@@ -134,7 +132,7 @@ enum ulp_status part_get_file(struct ulp_store *store, const char *run, const st
     enum ulp_status status = file_writer_open(path, 0, &file);
 
     if (!status)
-        status = fetch(store, run, part, put_into_file, &file);
+        status = part_visit(store, run, part, put_into_file, &file);
     if (!status)
         status = file_writer_commit(&file, ULP_COMMIT_NEW);
     file_writer_release(&file);

@@ -139,20 +139,28 @@ static enum ulp_status check_link(struct ulp_store *store, const char *run,
     return status;
 }
 
-enum ulp_status log_head(struct ulp_store *store, const char *run, const struct log_mark *seen,
-                         struct log_entry *ret_head) {
-    struct log_entry head = {0};
-    uint64_t from = seen ? seen->sequence : 1, last = 0;
+enum ulp_status log_last(struct ulp_store *store, const char *run, uint64_t *ret_sequence) {
     bool there = false;
     enum ulp_status status = run_name_check(run);
 
     if (!status)
-        status = seen ? check_seen(store, run, seen) : is_there(store, run, 1, &there);
-    if (!status && !seen && !there)
-        return fail(ULP_E_NO_RUN, "there is no run %s in %s", quote(run).text,
-                    quote(ulp_store_name(store)).text);
+        status = is_there(store, run, 1, &there);
+    if (!status && !there)
+        status = fail(ULP_E_NO_RUN, "there is no run %s in %s", quote(run).text,
+                      quote(ulp_store_name(store)).text);
+    return status ? status : last_from(store, run, 1, ret_sequence);
+}
+
+enum ulp_status log_head(struct ulp_store *store, const char *run, const struct log_mark *seen,
+                         struct log_entry *ret_head) {
+    struct log_entry head = {0};
+    uint64_t last = 0;
+    enum ulp_status status = run_name_check(run);
+
+    if (!status && seen)
+        status = check_seen(store, run, seen);
     if (!status)
-        status = last_from(store, run, from, &last);
+        status = seen ? last_from(store, run, seen->sequence, &last) : log_last(store, run, &last);
     if (!status)
         status = log_read(store, run, last, &head);
     if (!status)

@@ -34,6 +34,9 @@ struct log_mark {
 enum ulp_status log_head(struct ulp_store *store, const char *run, const struct log_mark *seen,
                          struct log_entry *ret_head);
 
+/* The sequence of the newest record. ULP_E_NO_RUN if there is none. */
+enum ulp_status log_last(struct ulp_store *store, const char *run, uint64_t *ret_sequence);
+
 /* Adds a record behind `before` (NULL: the first). ULP_E_FENCED if somebody else has added another there; if the
  * same bytes are there, it was ours. */
 enum ulp_status log_append(struct ulp_store *store, const char *run, const struct record *record,

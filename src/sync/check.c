@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/check.h"
+
+#include "base/memory.h"
+#include "chain/plan.h"
+#include "sync/parts.h"
+#include "sync/run_log.h"
+
+#include <string.h>
+
+struct checking {
+    struct ulp_store *store;
+    const char *run;
+    ulp_run_damage damage;
+    void *user;
+    struct ulp_run_health health;
+};
+
+/* Failures of the store or of this machine end the check; what is wrong with an object does not. */
+static bool is_damage(enum ulp_status status) {
+    return status == ULP_E_PART || status == ULP_E_RECORD || status == ULP_E_CHAIN ||
+           status == ULP_E_NOT_FOUND || status == ULP_E_VERSION || status == ULP_E_LIMIT ||
+           status == ULP_E_FILE_KIND;
+}
+
+static enum ulp_status note(struct checking *c, const char *key, enum ulp_status status) {
+    if (!is_damage(status))
+        return status;
+    c->health.damaged++;
+    if (c->damage)
+        c->damage(c->user, key, status, ulp_last_error());
+    return ULP_OK;
+}
+
+/* ---- the log ---- */
+
+/* Whether a record follows the one before it, as far as that one could be read. */
+static enum ulp_status check_link(const struct log_entry *before, const struct log_entry *entry) {
+    if (!before->record.sequence)
+        return ULP_OK;
+    if (memcmp(&before->hash, &entry->record.before, sizeof before->hash) != 0 ||
+        memcmp(before->record.run, entry->record.run, RUN_ID_BYTES) != 0)
+        return fail(ULP_E_CHAIN, "the record does not follow the one before it");
+    if (entry->record.version < before->record.version ||
+        entry->record.version > before->record.version + 1)
+        return fail(ULP_E_CHAIN, "the record leaves out a version, or goes back");
+    return ULP_OK;
+}
+
+/* Keeps the last record that could be read in `last`. */
+static enum ulp_status check_record(struct checking *c, uint64_t sequence, struct log_entry *last) {
+    struct log_entry entry = {0};
+    char key[ULP_KEY_BYTES_MAX + 1];
+    enum ulp_status status = log_read(c->store, c->run, sequence, &entry);
+
+    record_key(c->run, sequence, key);
+    if (!status)
+        status = check_link(last, &entry);
+    c->health.records++;
+    if (entry.record.sequence) {
+        log_entry_release(last);
+        *last = entry;
+    } else {
+        log_entry_release(last); /* nothing is known of it: the next cannot be compared */
+    }
+    return status ? note(c, key, status) : ULP_OK;
+}
+
+/* ---- what the newest record names ---- */
+
+static enum ulp_status forget(void *user, uint64_t offset, const void *data, size_t bytes) {
+    (void)user;
+    (void)offset;
+    (void)data;
+    (void)bytes;
+    return ULP_OK;
+}
+
+static enum ulp_status check_part(struct checking *c, const struct part *part, bool *ret_whole) {
+    char key[ULP_KEY_BYTES_MAX + 1];
+    enum ulp_status status = part_visit(c->store, c->run, part, forget, NULL);
+
+    part_key(c->run, &part->hash, key);
+    c->health.parts++;
+    c->health.bytes += part->bytes;
+    *ret_whole = !status;
+    return status ? note(c, key, status) : ULP_OK;
+}
+
+/* Copies the map without what is damaged, and asks for a way through it. */
+static enum ulp_status check_map(struct checking *c, const struct record *record) {
+    struct arena arena = {0};
+    struct record whole = *record;
+    struct anchor *anchors = NULL;
+    struct way *ways = NULL;
+    struct plan plan;
+    enum ulp_status status = arena_zeroed(&arena, record->anchor_count, sizeof *anchors, &anchors);
+
+    if (!status)
+        status = arena_zeroed(&arena, record->way_count, sizeof *ways, &ways);
+    whole.anchors = anchors;
+    whole.ways = ways;
+    whole.anchor_count = whole.way_count = 0;
+    for (size_t i = 0; !status && i < record->anchor_count; i++) {
+        bool all = true;
+
+        for (size_t k = 0; !status && k < record->anchors[i].file_count; k++) {
+            bool one = false;
+
+            status = check_part(c, &record->anchors[i].files[k].part, &one);
+            all = all && one;
+        }
+        if (all)
+            anchors[whole.anchor_count++] = record->anchors[i];
+    }
+    for (size_t i = 0; !status && i < record->way_count; i++) {
+        bool all = true;
+
+        for (size_t k = 0; !status && k < record->ways[i].part_count; k++) {
+            bool one = false;
+
+            status = check_part(c, &record->ways[i].parts[k], &one);
+            all = all && one;
+        }
+        if (all)
+            ways[whole.way_count++] = record->ways[i];
+    }
+    if (!status)
+        c->health.reachable = !plan_make(&whole, &(struct held){0}, record->version, &arena, &plan);
+    arena_release(&arena);
+    return status;
+}
+
+enum ulp_status run_check(struct ulp_store *store, const char *run, ulp_run_damage damage,
+                          void *user, struct ulp_run_health *ret_health) {
+    struct checking c = {.store = store, .run = run, .damage = damage, .user = user};
+    struct log_entry last = {0};
+    uint64_t head = 0;
+    enum ulp_status status = log_last(store, run, &head);
+
+    for (uint64_t i = 1; !status && i <= head; i++)
+        status = check_record(&c, i, &last);
+    if (!status && last.record.sequence == head)
+        status = check_map(&c, &last.record);
+    log_entry_release(&last);
+    if (!status)
+        *ret_health = c.health;
+    return status;
+}

@@ -9,10 +9,19 @@ struct printer {
     bool json;
 };
 
+/* Only when there is something to say: a run that is not there has no list. */
+static void begin(struct printer *printer) {
+    if (printer->out.depth)
+        return;
+    json_out_begin(&printer->out, NULL, '{');
+    json_out_begin(&printer->out, "damaged", '[');
+}
+
 static void print_damage(void *user, const char *key, enum ulp_status status, const char *message) {
     struct printer *printer = user;
 
     if (printer->json) {
+        begin(printer);
         json_out_begin(&printer->out, NULL, '{');
         json_out_text(&printer->out, "key", key);
         json_out_text(&printer->out, "status", ulp_status_name(status));
@@ -27,6 +36,7 @@ static void print_damage(void *user, const char *key, enum ulp_status status, co
 
 static void print_health(struct printer *printer, const struct ulp_run_health *health) {
     if (printer->json) {
+        begin(printer);
         json_out_end(&printer->out, ']');
         json_out_u64(&printer->out, "records", health->records);
         json_out_u64(&printer->out, "parts", health->parts);
@@ -45,17 +55,8 @@ static enum ulp_status run(const struct cli_args *args) {
     struct printer printer = {.json = option_given(args, "json")};
     struct ulp_run_health health = {0};
     struct run_place place = {0};
-    struct ulp_run_record head;
     enum ulp_status status = run_place_open(args, &place);
 
-    if (!status) /* a run that is not there is no empty list */
-        status = ulp_run_read(place.store, place.run, 1, &head) == ULP_E_NOT_FOUND
-                     ? ulp_run_head(place.store, place.run, &head)
-                     : ULP_OK;
-    if (!status && printer.json) {
-        json_out_begin(&printer.out, NULL, '{');
-        json_out_begin(&printer.out, "damaged", '[');
-    }
     if (!status)
         status = ulp_run_check(place.store, place.run, print_damage, &printer, &health);
     if (!status)

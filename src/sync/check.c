@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/check.h"
 
-#include "base/memory.h"
+#include "base/quote.h"
 #include "chain/plan.h"
 #include "sync/parts.h"
 #include "sync/run_log.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct checking {
@@ -131,12 +133,38 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
     return status;
 }
 
+/* A record that is missing hides those behind it from who looks for the newest; a listing shows them. */
+static int note_sequence(void *user, const char *key, uint64_t bytes) {
+    const char *digits = strrchr(key, '/') + 1;
+    uint64_t *highest = user, sequence;
+
+    (void)bytes;
+    if (strlen(digits) != 20 || strspn(digits, "0123456789") != 20)
+        return 0;
+    sequence = strtoull(digits, NULL, 10);
+    *highest = sequence > *highest ? sequence : *highest;
+    return 0;
+}
+
+static enum ulp_status find_last(const struct checking *c, uint64_t *ret_last) {
+    char prefix[ULP_KEY_BYTES_MAX + 1];
+    enum ulp_status status = log_last(c->store, c->run, ret_last);
+
+    if (status && status != ULP_E_NO_RUN)
+        return status;
+    snprintf(prefix, sizeof prefix, "%s/log/", c->run);
+    status = ulp_store_list(c->store, prefix, "", note_sequence, ret_last);
+    return status || *ret_last ? status
+                               : fail(ULP_E_NO_RUN, "there is no run %s in %s", quote(c->run).text,
+                                      quote(ulp_store_name(c->store)).text);
+}
+
 enum ulp_status run_check(struct ulp_store *store, const char *run, ulp_run_damage damage,
                           void *user, struct ulp_run_health *ret_health) {
     struct checking c = {.store = store, .run = run, .damage = damage, .user = user};
     struct log_entry last = {0};
     uint64_t head = 0;
-    enum ulp_status status = log_last(store, run, &head);
+    enum ulp_status status = find_last(&c, &head);
 
     for (uint64_t i = 1; !status && i <= head; i++)
         status = check_record(&c, i, &last);

@@ -83,4 +83,43 @@ static void test_squashed_patches_are_whole(void **unused) {
     end();
 }
 
-TEST_MAIN(test_coders, test_regions_and_their_number, test_squashed_patches_are_whole)
+static int count_reports(void *user, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    ++*(unsigned *)user;
+    return 0;
+}
+
+/* A file that is there is refused before the work is done, not after. */
+static void test_outputs_that_exist(void **unused) {
+    unsigned reports = 0;
+    const struct ulp_progress progress = {count_reports, &reports};
+    const struct ulp_diff_options options = {.progress = &progress};
+    char *top = temp_directory_make();
+    const char *path = path_in(top, "p.ulp");
+    const struct ulp_patch *patches[1];
+
+    (void)unused;
+    begin();
+    patches[0] = states.patch;
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_fails(ulp_name_is_free(path), ULP_E_EXISTS, "exists already");
+    assert_fails(ulp_diff_file(states.weights, states.next.tensors, states.next.count, &options,
+                               path, ULP_COMMIT_NEW, NULL),
+                 ULP_E_EXISTS, "exists already");
+    assert_fails(ulp_squash_file(states.weights, patches, 1, &options, path, ULP_COMMIT_NEW, NULL),
+                 ULP_E_EXISTS, "exists already");
+    assert_int_equal(reports, 0);
+    assert_ok(
+        ulp_squash_file(states.weights, patches, 1, &options, path, ULP_COMMIT_REPLACE, NULL));
+    assert_int_equal(unlink(path), 0);
+    assert_ok(ulp_name_is_free(path));
+    assert_ok(ulp_diff_file(states.weights, states.next.tensors, states.next.count, &options, path,
+                            ULP_COMMIT_NEW, NULL));
+    assert_true(reports > 1);
+    end();
+    temp_directory_remove(top);
+}
+
+TEST_MAIN(test_coders, test_regions_and_their_number, test_squashed_patches_are_whole,
+          test_outputs_that_exist)

@@ -86,6 +86,16 @@ enum ulp_status input_patch(const char *path, struct ulp_patch **ret_patch) {
     return input_explain(ulp_patch_open(path, ret_patch), path, "a patch");
 }
 
+enum ulp_status output_is_free(const char *path) {
+    enum ulp_status status = ulp_name_is_free(path);
+    char message[1024];
+
+    if (status != ULP_E_EXISTS)
+        return status;
+    snprintf(message, sizeof message, "%s", ulp_last_error());
+    return ulp_fail(status, "%s; --replace replaces it", message);
+}
+
 /* ---- history ---- */
 
 enum ulp_status history_open(const struct cli_args *args, struct history *ret_history) {

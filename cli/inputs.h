@@ -18,6 +18,9 @@
 enum ulp_status input_model(const char *path, struct ulp_model **ret_model);
 enum ulp_status input_patch(const char *path, struct ulp_patch **ret_patch);
 
+/* ULP_E_EXISTS, for verbs with --replace that was not given: asked before any work is done. */
+enum ulp_status output_is_free(const char *path);
+
 /* For a call that opened `path` as a model by itself: adds what the file is, if that is the reason. */
 enum ulp_status input_explain(enum ulp_status status, const char *path, const char *wanted);
 

@@ -3,6 +3,7 @@
 
 #include "cli/output.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,11 +13,18 @@
 
 static volatile sig_atomic_t stop_signal;
 
+/* Only async-signal-safe calls: the program was in the middle of anything. */
 static void on_stop(int number) {
+    static const char message[] =
+        "ulpsync: stopping as soon as nothing is left half done; once more stops at once\n";
+    int before = errno;
+    ssize_t ignored = write(STDERR_FILENO, message, sizeof message - 1);
+
+    (void)ignored;
+    errno = before;
     stop_signal = number;
 }
 
-/* Only async-signal-safe calls: the program was in the middle of anything. */
 static void on_lost_page(int number) {
     static const char message[] =
         "ulpsync: a mapped file shrank or could not be read while it was in use; "
@@ -44,6 +52,20 @@ void terminal_prepare(void) {
     stop_on(SIGHUP);
     sigaction(SIGBUS, &lost, NULL);
     signal(SIGXFSZ, SIG_IGN);
+}
+
+static void stop_at_once_on(int number) {
+    struct sigaction before;
+
+    if (!sigaction(number, NULL, &before) && before.sa_handler == on_stop)
+        signal(number, SIG_DFL);
+}
+
+void terminal_stop_at_once(void) {
+    stop_at_once_on(SIGINT);
+    stop_at_once_on(SIGTERM);
+    stop_at_once_on(SIGHUP);
+    terminal_finish(); /* one may have come meanwhile */
 }
 
 void terminal_finish(void) {

@@ -44,6 +44,8 @@ static enum ulp_status read_request(const struct cli_args *args, struct request 
     request->output = option_text(args, "output");
     if (!status && !request->output)
         status = ulp_fail(ULP_E_USAGE, "say where to write: -o PATCH");
+    if (!status && !option_given(args, "replace"))
+        status = output_is_free(request->output);
     if (!status)
         status = option_pool(args, &request->pool);
     if (!status)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inputs.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
 
@@ -8,8 +9,10 @@ static enum ulp_status run(const struct cli_args *args) {
     const char *model = args->operands[0];
     struct json_out out = {0};
     int recovered = 0;
-    enum ulp_status status = input_explain(ulp_model_recover(model, &recovered), model, "a model");
+    enum ulp_status status;
 
+    terminal_stop_at_once(); /* the journal stays until all is written, so it can be begun again */
+    status = input_explain(ulp_model_recover(model, &recovered), model, "a model");
     if (status)
         return status;
     if (!option_given(args, "json")) {
@@ -42,7 +45,7 @@ const struct cli_verb verb_recover = {
         "journal beside the files, and MODEL is refused with exit code 60 until it is\n"
         "whole again. This verb checks that the journal, written over what is there now,\n"
         "gives the state that it was made for, writes it, and removes it. It does no harm\n"
-        "when there is nothing to finish.\n",
+        "when there is nothing to finish, and it can itself be stopped and run again.\n",
     .examples = "  $ ulpsync recover current\n"
                 "  $ ulpsync recover model.safetensors --json | jq .recovered\n",
     .options = options,

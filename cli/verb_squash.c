@@ -71,6 +71,8 @@ static enum ulp_status read_request(const struct cli_args *args, struct request 
         status = ulp_fail(ULP_E_USAGE, "say where to write: -o PATCH");
     else if (!option_given(args, "base"))
         status = ulp_fail(ULP_E_USAGE, "say which model the first patch starts from: --base MODEL");
+    if (!status && !option_given(args, "replace"))
+        status = output_is_free(request->output);
     if (!status)
         status = option_pool(args, &request->pool);
     if (!status)

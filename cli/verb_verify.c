@@ -24,7 +24,8 @@ static void print_json(const struct check *check, double seconds) {
     json_out_bool(&out, "result", check->base && !check->already);
     json_out_bool(&out, "already", check->already);
     json_out_root(&out, "parent_root", &check->info.parent);
-    json_out_root(&out, "child_root", &check->info.child);
+    if (!check->info.partial)
+        json_out_root(&out, "child_root", &check->info.child);
     json_out_bool(&out, "history", check->info.history);
     json_out_bool(&out, "partial", check->info.partial);
     json_out_u64(&out, "patch_bytes", check->info.bytes);
@@ -38,7 +39,9 @@ static void print_text(const struct check *check, double seconds) {
     printf("patch     sound: %s in %zu chunk%s, every checksum holds\n",
            readable_bytes(check->info.bytes).text, check->info.chunks,
            check->info.chunks == 1 ? "" : "s");
-    if (!check->base)
+    if (check->info.partial)
+        puts("result    none of its own: it covers regions only, and is applied with other parts");
+    else if (!check->base)
         puts("result    not checked; that takes the model: --base MODEL");
     else if (check->already)
         puts("result    not checked: the model is already what the patch leads to");
@@ -100,12 +103,18 @@ static enum ulp_status run(const struct cli_args *args) {
         status = input_patch(args->operands[0], &check.patch);
     if (!status)
         status = history_open(args, &check.history);
-    if (!status && base)
-        status = input_model(base, &check.base);
     if (!status) {
         ulp_patch_info(check.patch, &check.info);
-        status = verify_patch(&check);
+        if (base && check.info.partial)
+            status = ulp_fail(ULP_E_REGIONS,
+                              "'%s' covers regions only: there is no state that it leads to by "
+                              "itself. Verify it without --base",
+                              args->operands[0]);
     }
+    if (!status && base)
+        status = input_model(base, &check.base);
+    if (!status)
+        status = verify_patch(&check);
     if (!status && base)
         status = verify_result(&check);
     if (!status)
@@ -140,7 +149,7 @@ const struct cli_verb verb_verify = {
         "\n"
         "With --base also: MODEL is the state that the patch starts from, and applying it\n"
         "gives the state that it names. That is everything 'ulpsync apply' checks, and\n"
-        "nothing is written.\n",
+        "nothing is written. A patch of regions names no state, so it goes without.\n",
     .examples = "  $ ulpsync verify step-2.ulp\n"
                 "  $ ulpsync verify step-2.ulp --base step-1\n"
                 "  $ ulpsync verify step-3.ulp --base step-2 --history step-1\n",

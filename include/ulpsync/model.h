@@ -83,6 +83,10 @@ struct ulp_text_pair {
 ULP_API size_t ulp_model_metadata(const struct ulp_model *model,
                                   const struct ulp_text_pair **ret_pairs);
 
+/* ULP_E_EXISTS if something, be it a link to nowhere, has this name. To be asked before long work whose result
+ * is to be committed with ULP_COMMIT_NEW. */
+ULP_API enum ulp_status ulp_name_is_free(const char *path);
+
 /* Makes the last directory of `path`, to last beyond a crash; one that exists already is fine. */
 ULP_API enum ulp_status ulp_directory_make(const char *path);
 

@@ -69,6 +69,10 @@ size_t ulp_model_metadata(const struct ulp_model *model, const struct ulp_text_p
     return 0;
 }
 
+enum ulp_status ulp_name_is_free(const char *path) {
+    return path ? file_name_is_free(path) : missing(__func__);
+}
+
 enum ulp_status ulp_directory_make(const char *path) {
     return path ? file_make_directory(path) : missing(__func__);
 }

@@ -72,6 +72,9 @@ enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit c
 /* Without a commit before, nothing of the file is left. */
 void file_writer_release(struct file_writer *writer);
 
+/* ULP_E_EXISTS if something, be it a link to nowhere, has this name: said before work is done for it. */
+enum ulp_status file_name_is_free(const char *path);
+
 /* Makes the last directory of `path`, to last; one that exists already is fine. */
 enum ulp_status file_make_directory(const char *path);
 

@@ -239,6 +239,14 @@ void file_writer_release(struct file_writer *writer) {
     *writer = (struct file_writer){0};
 }
 
+enum ulp_status file_name_is_free(const char *path) {
+    struct stat info;
+
+    if (!lstat(path, &info))
+        return fail(ULP_E_EXISTS, "%s exists already", quote(path).text);
+    return errno == ENOENT ? ULP_OK : fail_errno("look at", path);
+}
+
 /* The new directory is an entry of its parent, which has to be synced for it to last. */
 enum ulp_status file_sync_parent(const char *path) {
     char *name = NULL;

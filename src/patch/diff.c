@@ -152,7 +152,7 @@ enum ulp_status diff_file(const struct ulp_weights *weights, const struct ulp_te
                           enum ulp_commit commit, struct ulp_diff_report *ret_report) {
     struct file_sink file = {0};
     struct ulp_diff_report report = {0};
-    enum ulp_status status = file_sink_open(path, &file);
+    enum ulp_status status = file_sink_open(path, commit, &file);
 
     if (!status)
         status = diff(weights, tensors, count, options, &file.sink, &report);

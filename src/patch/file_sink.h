@@ -14,6 +14,7 @@ struct file_sink {
     uint64_t bytes;
 };
 
-enum ulp_status file_sink_open(const char *path, struct file_sink *file);
+/* With ULP_COMMIT_NEW a file that is there already is refused now, not after all the work. */
+enum ulp_status file_sink_open(const char *path, enum ulp_commit commit, struct file_sink *file);
 
 #endif

@@ -307,14 +307,6 @@ static enum ulp_status directory_of(const char *path, char **ret_directory) {
     return ULP_OK;
 }
 
-static enum ulp_status refuse_existing(const char *out) {
-    struct stat info;
-
-    if (!lstat(out, &info))
-        return fail(ULP_E_EXISTS, "%s exists already", quote(out).text);
-    return errno == ENOENT ? ULP_OK : fail_errno("look at", out);
-}
-
 enum ulp_status model_patch(const char *path, const struct ulp_patch *patch,
                             const struct ulp_model *history, const char *out,
                             const struct ulp_apply_options *options,
@@ -322,7 +314,7 @@ enum ulp_status model_patch(const char *path, const struct ulp_patch *patch,
     struct copier copier = {0};
     char *directory = NULL;
     uint64_t started;
-    enum ulp_status status = refuse_existing(out);
+    enum ulp_status status = file_name_is_free(out);
 
     if (!status)
         status = directory_of(path, &directory);

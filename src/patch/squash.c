@@ -248,7 +248,7 @@ enum ulp_status squash_file(const struct ulp_weights *weights,
                             enum ulp_commit commit, struct ulp_diff_report *ret_report) {
     struct file_sink file = {0};
     struct ulp_diff_report report = {0};
-    enum ulp_status status = file_sink_open(path, &file);
+    enum ulp_status status = file_sink_open(path, commit, &file);
 
     if (!status)
         status = squash(weights, patches, count, options, &file.sink, &report);

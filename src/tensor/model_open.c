@@ -304,15 +304,29 @@ enum ulp_status model_journal_path(const char *path, char **ret_path) {
     return journal_path(path, !ends_with(path, ".index.json"), ret_path);
 }
 
+/* What the journal of `file`, or of the directory that it is in, was begun with: only that finishes it. */
+static enum ulp_status owner_of_journal(const char *file, bool of_file, char **ret_owner) {
+    size_t length = directory_length(file);
+    enum ulp_status status = mem_copy_text(of_file || length ? file : ".", ret_owner);
+
+    if (!status && !of_file && length)
+        (*ret_owner)[length > 1 ? length - 1 : 1] = 0; /* "/" keeps its slash */
+    return status;
+}
+
 static enum ulp_status refuse_journal(const char *path, const char *file, bool of_file) {
-    char *journal = NULL;
+    char *journal = NULL, *owner = NULL;
     enum ulp_status status = journal_path(file, of_file, &journal);
 
-    if (!status && exists(journal))
-        status = fail(ULP_E_INTERRUPTED,
-                      "%s is being changed, or was when that was interrupted: %s is there. Run "
-                      "`ulpsync recover` on the model",
-                      quote(path).text, quote(journal).text);
+    if (!status && exists(journal)) {
+        status = owner_of_journal(file, of_file, &owner);
+        if (!status)
+            status = fail(ULP_E_INTERRUPTED,
+                          "%s is being changed, or was when that was interrupted: %s is there. Run "
+                          "`ulpsync recover` on %s",
+                          quote(path).text, quote(journal).text, quote(owner).text);
+    }
+    mem_free(owner);
     mem_free(journal);
     return status;
 }

@@ -22,7 +22,7 @@ USAGE = 2
 NOT_FOUND, EXISTS, NO_SPACE, FILE_KIND = 20, 21, 23, 25
 TRUNCATED, TRAILING, HEADER, NO_MODEL = 30, 31, 32, 42
 CODE, NOT_A_PATCH, VERSION, CHECKSUM, TABLE, LAYOUT, WRONG_BASE = 50, 51, 52, 53, 54, 55, 56
-WRONG_RESULT, NEEDS_HISTORY, INTERRUPTED, BUSY, JOURNAL = 57, 58, 60, 61, 62
+WRONG_RESULT, NEEDS_HISTORY, REGIONS, INTERRUPTED, BUSY, JOURNAL = 57, 58, 59, 60, 61, 62
 
 
 class Refusals(CliCase):
@@ -197,6 +197,31 @@ class Refusals(CliCase):
         self.apply_fails(TABLE, "regions cannot be coded with history",
                          self.forge(b"", b"\3", parent, parent, layout, region, b"\0", sums), base)
 
+    def partial_patch(self):
+        """The model from which a patch of regions starts, and that patch: its one region is all of the model."""
+        _, roots, layout, _ = self.parts(0, self.data[0])
+        payload, _, entry, sums = self.parts(1, self.data[1])
+        region = bytes([1, 0, 0, 1, 0, 0xb8, 0x17])  # one: tensor 0, row 0 of 1, columns 0 to 3000
+        table = (b"\2", roots[1:33], layout[:-1], region, entry[len(layout) - 1:], sums)
+        return self.dir / "forged-0", self.forge(payload, *table)
+
+    def test_a_patch_of_regions_is_not_for_files(self):
+        base, patch = self.partial_patch()
+        self.fails(REGIONS, "covers only regions", "apply", patch, base, "-o", self.dir / "out")
+        self.fails(REGIONS, "covers only regions", "apply", patch, base, "--in-place")
+        self.assertEqual(list(self.dir.glob(".*")), [])
+
+    def test_a_patch_of_regions_leads_nowhere_by_itself(self):
+        base, patch = self.partial_patch()
+        self.fails(REGIONS, "without --base", "verify", patch, "--base", base)
+        seen = self.json("verify", patch)
+        self.assertEqual((seen["partial"], seen["result"], seen["already"]), (True, False, False))
+        self.assertNotIn("child_root", seen)
+        text = run("verify", patch).stdout
+        self.assertIn("covers regions only", text)
+        self.assertNotIn("\nto ", text)
+        self.assertTrue(self.json("inspect", patch, "--base", base)["partial"])
+
     def test_forged_payloads(self):
         base, codes = self.dir / "forged-0", set()
         payload, roots, entry, sums = self.parts(1, self.data[1])
@@ -270,6 +295,15 @@ class Refusals(CliCase):
                 out.unlink()
         directory = self.dir / "model"
         self.json("reshard", self.steps[0], "-o", directory)
+        for make in (lambda: out.write_text("mine"), lambda: out.symlink_to("nowhere")):
+            make()  # said before the models are even looked for
+            for words in (["diff", "nowhere", "nowhere"], ["squash", "nowhere", "--base", "nowhere"]):
+                self.fails(EXISTS, "exists already; --replace replaces it", *words, "-o", out)
+            for words in (["diff", *self.steps[:2]], ["squash", self.patch, "--base", self.steps[0]]):
+                self.fails(EXISTS, "exists already", *words, "-o", out)
+                self.json(*words, "-o", out, "--replace")
+                self.assertTrue(self.json("verify", out)["patch"])
+            out.unlink()
         out.mkdir()
         self.fails(EXISTS, "exists already", "apply", self.patch, directory, "-o", out)
         self.fails(EXISTS, "exists already", "apply", self.patch, directory, "-o", directory)
@@ -387,6 +421,8 @@ class Refusals(CliCase):
             self.interrupted("model/model.safetensors")
             (directory / journal).write_bytes(text)
             self.fails(INTERRUPTED, journal, "recover", asked)
+            self.fails(INTERRUPTED, f"`ulpsync recover` on '{right.resolve()}'", "recover", asked)
+            self.fails(INTERRUPTED, f"`ulpsync recover` on '{right.resolve()}'", "digest", right)
             self.fails(INTERRUPTED, journal, "apply", self.patch, asked, "--in-place")
             self.assertTrue(self.json("recover", right)["recovered"])
 

@@ -241,7 +241,72 @@ static void test_refusals_leave_nothing(void **unused) {
     disk_free(&disk);
 }
 
+static unsigned mode_of(const char *path) {
+    struct stat info;
+
+    assert_int_equal(stat(path, &info), 0);
+    return (unsigned)info.st_mode & 07777u;
+}
+
+/* Weights that only their owner may read stay so, and scripts beside them can still be run. */
+static void test_permissions(void **unused) {
+    static const unsigned modes[] = {0600, 0640, 0444};
+    struct disk disk = disk_make(DISK_SHARDS, 30);
+    const struct path out = path_of(disk.top, "out"), tool = path_of(disk.model, "tool.py");
+
+    (void)unused;
+    write_file(tool.text, "x", 1);
+    assert_int_equal(chmod(tool.text, 0755), 0);
+    assert_int_equal(chmod(path_of(disk.model, "config.json").text, 0600), 0);
+    for (unsigned i = 0; i < DISK_SHARDS; i++)
+        assert_int_equal(chmod(shard_path(&disk, i + 1, DISK_SHARDS).text, modes[i]), 0);
+    assert_ok(ulp_model_patch(disk.model, disk.patch, NULL, out.text, NULL, NULL));
+    assert_int_equal(mode_of(path_of(out.text, "tool.py").text), 0755);
+    assert_int_equal(mode_of(path_of(out.text, "config.json").text), 0600);
+    for (unsigned i = 0; i < DISK_SHARDS; i++)
+        assert_int_equal(
+            mode_of(path_of(out.text, strrchr(shard_path(&disk, i + 1, DISK_SHARDS).text, '/') + 1)
+                        .text),
+            modes[i]);
+    assert_holds_root(out.text, &disk.next_root);
+    disk_free(&disk);
+}
+
+static void test_permissions_of_a_file(void **unused) {
+    struct disk disk = disk_make(1, 30);
+    const struct path file = shard_path(&disk, 1, 1), out = path_of(disk.top, "out");
+
+    (void)unused;
+    assert_int_equal(chmod(file.text, 0600), 0);
+    assert_ok(ulp_model_patch(file.text, disk.patch, NULL, out.text, NULL, NULL));
+    assert_int_equal(mode_of(out.text), 0600);
+    disk_free(&disk);
+}
+
+/* The hidden name of an unfinished directory is longer than its own, which a file system may not bear. */
+static void test_long_names(void **unused) {
+    (void)unused;
+    for (size_t length = 200; length <= 260; length += 5) {
+        struct disk disk = disk_make(DISK_SHARDS, 30);
+        char name[300] = {0};
+        struct path out;
+        enum ulp_status status;
+
+        memset(name, 'n', length);
+        out = path_of(disk.top, name);
+        status = ulp_model_patch(disk.model, disk.patch, NULL, out.text, NULL, NULL);
+        if (!status)
+            assert_holds_root(out.text, &disk.next_root);
+        else if (status == ULP_E_INTERNAL || !strstr(ulp_last_error(), "too long"))
+            fail_msg("%zu bytes: %s: %s", length, ulp_status_name(status), ulp_last_error());
+        assert_int_equal(entries_in(disk.top), status ? 1 : 2);
+        assert_true(!status || length > 230);
+        disk_free(&disk);
+    }
+}
+
 TEST_MAIN(test_every_kind_of_path, test_same_file_as_if_saved, test_what_lies_beside,
           test_symlinked_inputs, test_the_target_is_there, test_leftovers_of_a_killed_copy,
           test_a_link_under_the_hidden_name, test_two_copies_to_one_place,
-          test_refusals_leave_nothing)
+          test_refusals_leave_nothing, test_permissions, test_permissions_of_a_file,
+          test_long_names)

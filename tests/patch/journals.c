@@ -193,10 +193,14 @@ static void test_the_other_way_to_the_same_files(void **unused) {
     assert_fails(ulp_model_patch_in_place(file, disk.patch, NULL, NULL, NULL), ULP_E_INTERRUPTED,
                  "ulpsync-journal");
     assert_fails(ulp_model_recover(file, &recovered), ULP_E_INTERRUPTED, "ulpsync-journal");
+    assert_fails(ulp_model_recover(file, &recovered), ULP_E_INTERRUPTED,
+                 "/model'"); /* to be given */
     assert_int_equal(rename(journal_of(&disk).text, of_file), 0);
     assert_fails(ulp_model_patch_in_place(disk.model, disk.patch, NULL, NULL, NULL),
                  ULP_E_INTERRUPTED, "ulpsync-journal");
     assert_fails(ulp_model_recover(disk.model, &recovered), ULP_E_INTERRUPTED, "ulpsync-journal");
+    assert_fails(ulp_model_recover(disk.model, &recovered), ULP_E_INTERRUPTED,
+                 "/model/model.safetensors'");
     assert_int_equal(recovered, 7);
     assert_ok(ulp_model_recover(file, &recovered));
     assert_int_equal(recovered, 1);

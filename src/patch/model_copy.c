@@ -173,8 +173,9 @@ static bool still_named(int descriptor, const char *path) {
            here.st_ino == there.st_ino;
 }
 
-/* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it goes;
- * one that is still being filled by another process, or has just been put into place by it, does not. */
+/* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it
+ * goes; one that is still being filled by another process, or has just been put into place by it,
+ * does not. */
 static enum ulp_status claim_directory(const char *path, int *ret_directory) {
     int directory;
 
@@ -225,7 +226,8 @@ static enum ulp_status name_unfinished(const char *path, char **ret_path, char *
     return status;
 }
 
-/* Not every file system can refuse to replace; there, rename() replaces nothing but an empty directory. */
+/* Not every file system can refuse to replace; there, rename() replaces nothing but an empty
+ * directory. */
 static int rename_to_free_name(const char *from, const char *to) {
     if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
         return 0;
@@ -280,8 +282,8 @@ static enum ulp_status prepare(struct copier *copier, const char *path,
     return status;
 }
 
-/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its own. To be
- * freed with mem_free(). */
+/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its
+ * own. To be freed with mem_free(). */
 static enum ulp_status directory_of(const char *path, char **ret_directory) {
     static const char index_end[] = ".index.json";
     const size_t length = strlen(path), end = sizeof index_end - 1;

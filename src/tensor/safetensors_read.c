@@ -293,7 +293,7 @@ static enum ulp_status parse_shard(struct shard *shard) {
 
 enum ulp_status shard_parse(const char *what, const void *data, size_t bytes,
                             struct shard *ret_shard) {
-    struct shard shard = {.path = what, .map = {data, bytes}};
+    struct shard shard = {.path = what, .map = {.data = data, .bytes = bytes}};
     enum ulp_status status = parse_shard(&shard);
 
     shard.map = (struct file_map){0}; /* not ours to unmap */

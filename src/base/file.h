@@ -38,6 +38,9 @@ enum file_lock { FILE_LOCK_SHARED, FILE_LOCK_ALONE };
 enum ulp_status file_map_lock(const struct file_map *map, enum file_lock lock, const char *path);
 void file_map_release(struct file_map *map);
 
+/* Whether `path` is still the name of this open file, and not of another or of a link to it. */
+bool file_still_named(int file, const char *path);
+
 /* Appends the whole file to `into`, whose maximum is the limit. */
 enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into);
 

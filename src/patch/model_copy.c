@@ -166,13 +166,6 @@ static void empty_directory(int descriptor) {
         close(again);
 }
 
-static bool still_named(int descriptor, const char *path) {
-    struct stat here, there;
-
-    return !fstat(descriptor, &here) && !lstat(path, &there) && here.st_dev == there.st_dev &&
-           here.st_ino == there.st_ino;
-}
-
 /* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it
  * goes; one that is still being filled by another process, or has just been put into place by it,
  * does not. */
@@ -186,7 +179,7 @@ static enum ulp_status claim_directory(const char *path, int *ret_directory) {
         return fail(ULP_E_FILE_KIND, "%s is in the way; remove it", quote(path).text);
     if (directory < 0)
         return fail_errno("open directory", path);
-    if (flock(directory, LOCK_EX | LOCK_NB) || !still_named(directory, path)) {
+    if (flock(directory, LOCK_EX | LOCK_NB) || !file_still_named(directory, path)) {
         close(directory);
         return fail(ULP_E_BUSY, "%s is being written by another process", quote(path).text);
     }
@@ -247,7 +240,7 @@ static enum ulp_status copy_directory(struct copier *copier, const char *from, c
             status = fail_errno("put into place", path);
         if (!status)
             status = file_sync_parent(path);
-        if (status && still_named(directory, unfinished)) {
+        if (status && file_still_named(directory, unfinished)) {
             empty_directory(directory);
             rmdir(unfinished);
         }

@@ -215,6 +215,17 @@ static enum ulp_status say_how_to_go_on(enum ulp_status status) {
                 ulp_last_error());
 }
 
+/* Who put another file in the place of one meanwhile would not see what is written, and a journal
+ * beside that file would keep others from reading it. */
+static enum ulp_status check_names(const struct open_model *open) {
+    for (size_t i = 0; i < open->model->shard_count; i++) {
+        if (!file_still_named(open->files[i] - 1, open->model->shards[i].path))
+            return fail(ULP_E_FILE_CHANGED, "%s was replaced while it was being read",
+                        quote(open->model->shards[i].path).text);
+    }
+    return ULP_OK;
+}
+
 static enum ulp_status write_in_place(struct open_model *open, const struct ulp_apply *apply) {
     enum ulp_status status = journal_write(open->journal, apply);
 
@@ -241,6 +252,8 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
         status = recover(path, &open, &recovered);
     if (!status)
         status = model_prepare(open.model, patch, history, options, &weights, &apply);
+    if (!status)
+        status = check_names(&open);
     started = clock_monotonic_ns();
     if (!status && !apply->already)
         status = write_in_place(&open, apply);

@@ -21,7 +21,8 @@ enum ulp_status input_patch(const char *path, struct ulp_patch **ret_patch);
 /* ULP_E_EXISTS, for verbs with --replace that was not given: asked before any work is done. */
 enum ulp_status output_is_free(const char *path);
 
-/* For a call that opened `path` as a model by itself: adds what the file is, if that is the reason. */
+/* For a call that opened `path` as a model by itself: adds what the file is, if that is the
+ * reason. */
 enum ulp_status input_explain(enum ulp_status status, const char *path, const char *wanted);
 
 /* The state before the base. Zeroed means that none was named. */
@@ -37,8 +38,8 @@ void history_release(struct history *history);
 enum ulp_status history_remember(const struct history *history, struct ulp_weights *weights,
                                  struct ulp_pool *pool);
 
-/* For who applies `patch` to files: the same check, against what the patch says of itself. The answer
- * is NULL when the patch needs no history. */
+/* For who applies `patch` to files: the same check, against what the patch says of itself. The
+ * answer is NULL when the patch needs no history. */
 enum ulp_status history_for(const struct history *history, const struct ulp_patch *patch,
                             const struct ulp_model **ret_before);
 

@@ -9,12 +9,14 @@
 
 /*
  * From here on SIGINT, SIGTERM and SIGHUP, unless they were ignored, end long work cleanly, through
- * its progress report, and the same one again at once; a file that shrinks under a mapping ends the program with a message and
- * ULP_E_FILE_CHANGED; and a file size limit is an error like a full disk.
+ * its progress report, and the same one again at once; a file that shrinks under a mapping ends the
+ * program with a message and ULP_E_FILE_CHANGED; and a file size limit is an error like a full
+ * disk.
  */
 void terminal_prepare(void);
 
-/* Puts those signals back: for work that may be cut off at any moment, and cannot stop cleanly before its end. */
+/* Puts those signals back: for work that may be cut off at any moment, and cannot stop cleanly
+ * before its end. */
 void terminal_stop_at_once(void);
 
 /* If a signal asked for the end, ends the program by that signal, so that its parent sees it. */

@@ -62,6 +62,9 @@ struct ulp_model;
  * `path` is a safetensors file; an index (`*.safetensors.index.json`); or a directory. In a
  * directory `model.safetensors.index.json` decides which files count; without it
  * `model.safetensors`; without that, all `*.safetensors` files together.
+ *
+ * As long as it is open, nobody changes the files with ulp_model_patch_in_place(). ULP_E_BUSY while
+ * somebody does, ULP_E_INTERRUPTED when that was cut off and has to be finished first.
  */
 ULP_API enum ulp_status ulp_model_open(const char *path, struct ulp_model **ret_model);
 ULP_API void ulp_model_free(struct ulp_model *model);
@@ -83,8 +86,8 @@ struct ulp_text_pair {
 ULP_API size_t ulp_model_metadata(const struct ulp_model *model,
                                   const struct ulp_text_pair **ret_pairs);
 
-/* ULP_E_EXISTS if something, be it a link to nowhere, has this name. To be asked before long work whose result
- * is to be committed with ULP_COMMIT_NEW. */
+/* ULP_E_EXISTS if something, be it a link to nowhere, has this name. To be asked before long work
+ * whose result is to be committed with ULP_COMMIT_NEW. */
 ULP_API enum ulp_status ulp_name_is_free(const char *path);
 
 /* Makes the last directory of `path`, to last beyond a crash; one that exists already is fine. */

@@ -31,11 +31,15 @@ enum ulp_status file_map_open(const char *path, enum file_links links, struct fi
 enum ulp_status file_map_open_kept(const char *path, enum file_links links,
                                    struct file_map *ret_map);
 
-/* Whoever reads shares the lock; who changes a file in place has it alone. ULP_E_BUSY at once if that cannot
- * be. Where the file system knows no locks, there are none. The lock goes with the map. */
+/* Whoever reads shares the lock; who changes a file in place has it alone. ULP_E_BUSY at once if
+ * that cannot be. Where the file system knows no locks, there are none. The lock goes with the
+ * map. */
 enum file_lock { FILE_LOCK_SHARED, FILE_LOCK_ALONE };
 enum ulp_status file_map_lock(const struct file_map *map, enum file_lock lock, const char *path);
 void file_map_release(struct file_map *map);
+
+/* Whether `path` is still the name of this open file, and not of another or of a link to it. */
+bool file_still_named(int file, const char *path);
 
 /* Appends the whole file to `into`, whose maximum is the limit. */
 enum ulp_status file_read(const char *path, enum file_links links, struct buffer *into);
@@ -72,7 +76,8 @@ enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit c
 /* Without a commit before, nothing of the file is left. */
 void file_writer_release(struct file_writer *writer);
 
-/* ULP_E_EXISTS if something, be it a link to nowhere, has this name: said before work is done for it. */
+/* ULP_E_EXISTS if something, be it a link to nowhere, has this name: said before work is done for
+ * it. */
 enum ulp_status file_name_is_free(const char *path);
 
 /* Makes the last directory of `path`, to last; one that exists already is fine. */

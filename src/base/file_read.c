@@ -101,6 +101,13 @@ enum ulp_status file_map_lock(const struct file_map *map, enum file_lock lock, c
                : fail_errno("lock", path);
 }
 
+bool file_still_named(int file, const char *path) {
+    struct stat here, there;
+
+    return !fstat(file, &here) && !lstat(path, &there) && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
 void file_map_release(struct file_map *map) {
     if (map->data)
         munmap((void *)(uintptr_t)map->data, map->bytes);

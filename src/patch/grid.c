@@ -94,8 +94,8 @@ static bool in_order(const struct grid_region *a, const struct grid_region *b) {
     return a->box.column < b->box.column;
 }
 
-/* Regions come sorted by row, so one is compared with those in front of it until none of the rest reaches
- * down to it. `reach[i]` is where the lowest of the tensor's regions up to i ends. */
+/* Regions come sorted by row, so one is compared with those in front of it until none of the rest
+ * reaches down to it. `reach[i]` is where the lowest of the tensor's regions up to i ends. */
 static enum ulp_status check_apart(const struct grid *grid, size_t i, const uint64_t *reach,
                                    uint64_t *pairs) {
     const struct grid_region *b = &grid->regions[i];

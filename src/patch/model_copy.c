@@ -166,15 +166,9 @@ static void empty_directory(int descriptor) {
         close(again);
 }
 
-static bool still_named(int descriptor, const char *path) {
-    struct stat here, there;
-
-    return !fstat(descriptor, &here) && !lstat(path, &there) && here.st_dev == there.st_dev &&
-           here.st_ino == there.st_ino;
-}
-
-/* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it goes;
- * one that is still being filled by another process, or has just been put into place by it, does not. */
+/* The hidden directory, empty and locked as long as it is open. What an interrupted copy left in it
+ * goes; one that is still being filled by another process, or has just been put into place by it,
+ * does not. */
 static enum ulp_status claim_directory(const char *path, int *ret_directory) {
     int directory;
 
@@ -185,7 +179,7 @@ static enum ulp_status claim_directory(const char *path, int *ret_directory) {
         return fail(ULP_E_FILE_KIND, "%s is in the way; remove it", quote(path).text);
     if (directory < 0)
         return fail_errno("open directory", path);
-    if (flock(directory, LOCK_EX | LOCK_NB) || !still_named(directory, path)) {
+    if (flock(directory, LOCK_EX | LOCK_NB) || !file_still_named(directory, path)) {
         close(directory);
         return fail(ULP_E_BUSY, "%s is being written by another process", quote(path).text);
     }
@@ -225,7 +219,8 @@ static enum ulp_status name_unfinished(const char *path, char **ret_path, char *
     return status;
 }
 
-/* Not every file system can refuse to replace; there, rename() replaces nothing but an empty directory. */
+/* Not every file system can refuse to replace; there, rename() replaces nothing but an empty
+ * directory. */
 static int rename_to_free_name(const char *from, const char *to) {
     if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
         return 0;
@@ -245,7 +240,7 @@ static enum ulp_status copy_directory(struct copier *copier, const char *from, c
             status = fail_errno("put into place", path);
         if (!status)
             status = file_sync_parent(path);
-        if (status && still_named(directory, unfinished)) {
+        if (status && file_still_named(directory, unfinished)) {
             empty_directory(directory);
             rmdir(unfinished);
         }
@@ -280,8 +275,8 @@ static enum ulp_status prepare(struct copier *copier, const char *path,
     return status;
 }
 
-/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its own. To be
- * freed with mem_free(). */
+/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its
+ * own. To be freed with mem_free(). */
 static enum ulp_status directory_of(const char *path, char **ret_directory) {
     static const char index_end[] = ".index.json";
     const size_t length = strlen(path), end = sizeof index_end - 1;

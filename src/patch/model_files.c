@@ -46,8 +46,8 @@ static bool same_file(int a, int b) {
     return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* A link may lead into a cache that others use. What is written must be what was mapped and verified, and
- * not a file that has taken its name since. */
+/* A link may lead into a cache that others use. What is written must be what was mapped and
+ * verified, and not a file that has taken its name since. */
 static enum ulp_status open_shard(const struct shard *shard, int *ret_file) {
     int file = open(shard->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
@@ -129,8 +129,8 @@ static enum ulp_status replace_in_sums(void *user, const struct staged_block *st
     return ULP_OK;
 }
 
-/* Whether the journal, written over what is there now, gives the state that it was made for: asked before
- * anything is written, so a journal that strayed here does no harm. */
+/* Whether the journal, written over what is there now, gives the state that it was made for: asked
+ * before anything is written, so a journal that strayed here does no harm. */
 static enum ulp_status check_journal(const struct journal *journal, struct ulp_weights *weights) {
     struct ulp_root root;
     enum ulp_status status = journal_each_block(journal, &weights->grid, replace_in_sums, weights);
@@ -168,8 +168,8 @@ static enum ulp_status finish_journal(struct open_model *open, bool *ret_recover
     return status;
 }
 
-/* Files may be reached by themselves and through their directory. A journal that was begun the other way
- * cannot be finished from here, and nothing may be changed under it. */
+/* Files may be reached by themselves and through their directory. A journal that was begun the
+ * other way cannot be finished from here, and nothing may be changed under it. */
 static enum ulp_status recover(const char *path, struct open_model *open, bool *ret_recovered) {
     enum ulp_status status = finish_journal(open, ret_recovered);
 
@@ -215,6 +215,17 @@ static enum ulp_status say_how_to_go_on(enum ulp_status status) {
                 ulp_last_error());
 }
 
+/* Who put another file in the place of one meanwhile would not see what is written, and a journal
+ * beside that file would keep others from reading it. */
+static enum ulp_status check_names(const struct open_model *open) {
+    for (size_t i = 0; i < open->model->shard_count; i++) {
+        if (!file_still_named(open->files[i] - 1, open->model->shards[i].path))
+            return fail(ULP_E_FILE_CHANGED, "%s was replaced while it was being read",
+                        quote(open->model->shards[i].path).text);
+    }
+    return ULP_OK;
+}
+
 static enum ulp_status write_in_place(struct open_model *open, const struct ulp_apply *apply) {
     enum ulp_status status = journal_write(open->journal, apply);
 
@@ -241,6 +252,8 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
         status = recover(path, &open, &recovered);
     if (!status)
         status = model_prepare(open.model, patch, history, options, &weights, &apply);
+    if (!status)
+        status = check_names(&open);
     started = clock_monotonic_ns();
     if (!status && !apply->already)
         status = write_in_place(&open, apply);

@@ -304,7 +304,8 @@ enum ulp_status model_journal_path(const char *path, char **ret_path) {
     return journal_path(path, !ends_with(path, ".index.json"), ret_path);
 }
 
-/* What the journal of `file`, or of the directory that it is in, was begun with: only that finishes it. */
+/* What the journal of `file`, or of the directory that it is in, was begun with: only that finishes
+ * it. */
 static enum ulp_status owner_of_journal(const char *file, bool of_file, char **ret_owner) {
     size_t length = directory_length(file);
     enum ulp_status status = mem_copy_text(of_file || length ? file : ".", ret_owner);
@@ -331,8 +332,8 @@ static enum ulp_status refuse_journal(const char *path, const char *file, bool o
     return status;
 }
 
-/* A file may be changed by itself, or with the directory that it is in: the one that holds it, wherever a
- * link to it stands. */
+/* A file may be changed by itself, or with the directory that it is in: the one that holds it,
+ * wherever a link to it stands. */
 enum ulp_status model_refuse_interrupted(const char *path, const struct ulp_model *model) {
     enum ulp_status status = ULP_OK;
 

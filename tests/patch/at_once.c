@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on one handle that may run at the same time, as the header says; the thread sanitizer looks on. */
+/* Calls on one handle that may run at the same time, as the header says; the thread sanitizer looks
+ * on. */
 #include "tests/patch/state.h"
 
 #define THREADS 4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory for making a patch is that of one chunk for each thread, however long the model is; for opening one,
- * in proportion to its table. */
+/* Memory for making a patch is that of one chunk for each thread, however long the model is; for
+ * opening one, in proportion to its table. */
 #include "tests/patch/state.h"
 
 #include "base/memory.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A copy of a model can be stopped while it is digested, decoded and copied; nothing of it is left. */
+/* A copy of a model can be stopped while it is digested, decoded and copied; nothing of it is
+ * left. */
 #include "tests/patch/disk.h"
 
 /* A patch that counts how often it is read. */

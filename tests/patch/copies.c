@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A patched copy of a model: complete, with all that lies beside the weights, and never over something. */
+/* A patched copy of a model: complete, with all that lies beside the weights, and never over
+ * something. */
 #include "tests/patch/disk.h"
 
 #include <fcntl.h>
@@ -283,7 +284,8 @@ static void test_permissions_of_a_file(void **unused) {
     disk_free(&disk);
 }
 
-/* The hidden name of an unfinished directory is longer than its own, which a file system may not bear. */
+/* The hidden name of an unfinished directory is longer than its own, which a file system may not
+ * bear. */
 static void test_long_names(void **unused) {
     (void)unused;
     for (size_t length = 200; length <= 260; length += 5) {

@@ -173,7 +173,7 @@ static void test_replaced_before_it_is_locked(void **unused) {
     }
 }
 
-/* Then the file that was verified is written, which has no name any more. */
+/* The one that was verified has no name any more, so nobody would see what is written to it. */
 static void test_replaced_after_it_is_locked(void **unused) {
     static const struct ulp_progress progress = {swap_when_digested, NULL};
     static const struct ulp_apply_options options = {.progress = &progress};
@@ -182,7 +182,7 @@ static void test_replaced_after_it_is_locked(void **unused) {
     for (unsigned i = 1; i <= DISK_SHARDS; i++) {
         struct disk disk = disk_make(DISK_SHARDS, 30);
 
-        change_while_swapped(&disk, i, &options);
+        assert_int_equal(change_while_swapped(&disk, i, &options), ULP_E_FILE_CHANGED);
         disk_free(&disk);
     }
 }

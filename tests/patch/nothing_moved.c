@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Patches that find nothing to do: a step in which nothing moved, and weights that are there already. */
+/* Patches that find nothing to do: a step in which nothing moved, and weights that are there
+ * already. */
 #include "tests/patch/disk.h"
 
 #include "patch/journal.h"
@@ -9,8 +10,8 @@
 static const struct ulp_diff_options with_history = {.history = 1};
 static const struct ulp_apply_options remember = {.remember = 1};
 
-/* Three states, the first two of which are the same, and the patches between them; the second is coded with
- * the history that the first makes. */
+/* Three states, the first two of which are the same, and the patches between them; the second is
+ * coded with the history that the first makes. */
 struct still {
     struct disk disk; /* on disk the first state; its patch is not used */
     struct bytes bytes[2];
@@ -67,7 +68,8 @@ static void test_it_is_remembered(void **unused) {
     still_free(&still);
 }
 
-/* As a replay would: the moves that were remembered before are not those of the last step any more. */
+/* As a replay would: the moves that were remembered before are not those of the last step any
+ * more. */
 static void test_it_replaces_what_was_remembered(void **unused) {
     struct still still = still_make();
     struct state live = state_copy(&still.disk.base);

@@ -195,15 +195,13 @@ static enum ulp_status next_entry(struct memory_store *store, const char *prefix
 
 static enum ulp_status memory_list(void *self, const char *prefix, const char *after,
                                    ulp_store_entry entry, void *user) {
-    char key[ULP_KEY_BYTES_MAX + 1], last[ULP_KEY_BYTES_MAX + 1] = "";
+    char key[ULP_KEY_BYTES_MAX + 1], last[ULP_KEY_BYTES_MAX + 1];
     uint64_t bytes = 0;
 
-    if (strlen(after) <= ULP_KEY_BYTES_MAX)
-        strcpy(last, after);
-    while (!next_entry(self, prefix, last, key, &bytes)) {
+    while (!next_entry(self, prefix, after, key, &bytes)) {
         if (entry(user, key, bytes))
             return fail(ULP_E_CANCELLED, "the listing was stopped");
-        strcpy(last, key);
+        after = strcpy(last, key);
     }
     return ULP_OK;
 }

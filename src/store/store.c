@@ -87,9 +87,17 @@ const char *ulp_store_name(const struct ulp_store *store) {
     return store->name;
 }
 
+/* As key_check(), and says whose key it was to be. */
+static enum ulp_status check(const struct ulp_store *store, const char *key) {
+    enum ulp_status status = key_check(key);
+
+    return status ? fail(status, "store %s: %s", quote(store->name).text, ulp_last_error())
+                  : ULP_OK;
+}
+
 enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
                                void *data, size_t bytes, size_t *ret_read, uint64_t *ret_total) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status
                   : store->ops->read(store->self, key, offset, data, bytes, ret_read, ret_total);
@@ -97,13 +105,13 @@ enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_
 
 enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
                                  size_t bytes) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->create(store->self, key, data, bytes);
 }
 
 enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key, uint64_t *ret_bytes) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->stat(store->self, key, ret_bytes);
 }
@@ -115,7 +123,7 @@ enum ulp_status ulp_store_list(struct ulp_store *store, const char *prefix, cons
 }
 
 enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->remove(store->self, key);
 }
@@ -123,7 +131,7 @@ enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
 enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                     struct ulp_store_writer **ret_writer) {
     struct ulp_store_writer *writer = NULL;
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     if (!status)
         status = mem_zeroed(1, sizeof *writer, &writer);

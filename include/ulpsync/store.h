@@ -8,7 +8,8 @@
  *     ulp_store_free(store);
  *
  * A key is one or more parts joined by '/': letters, digits, '.', '-' and '_', not beginning with '.'; a
- * part has at most 200 bytes, a key at most 900. What a store holds is untrusted: whoever reads verifies.
+ * part has at most 200 bytes, a key at most 900. In a directory there cannot be both an object `a` and one
+ * `a/b`: whoever comes second fails with ULP_E_FILE_KIND. What a store holds is untrusted: whoever reads verifies.
  */
 #ifndef ULPSYNC_STORE_H
 #define ULPSYNC_STORE_H

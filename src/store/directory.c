@@ -90,6 +90,9 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
         errno = error;
         at = next;
     }
+    if (at < 0 && missing == MISSING_IS_MADE && (errno == ENOTDIR || errno == ELOOP))
+        return fail(ULP_E_FILE_KIND, "the way to %s leads through something that is no directory",
+                    quote(shown(store, key).text).text);
     if (at < 0)
         return fail_at(store, "open the directory of", key);
     *ret_directory = at;
@@ -203,9 +206,22 @@ static enum ulp_status directory_put_write(void *self, void *to, const void *dat
     return status;
 }
 
+/* Whoever hears that an object exists may rely on it, so something else in its place is another failure. */
+static enum ulp_status tell_what_exists(const struct file_writer *file) {
+    struct stat info;
+
+    if (fstatat(file->directory - 1, file->name, &info, AT_SYMLINK_NOFOLLOW) ||
+        S_ISREG(info.st_mode))
+        return ULP_E_EXISTS;
+    return fail(ULP_E_FILE_KIND, "%s is there already and is not a plain file",
+                quote(file->path).text);
+}
+
 static enum ulp_status end(struct directory_writer *writer, bool keep, enum ulp_commit commit) {
     enum ulp_status status = keep ? file_writer_commit(&writer->file, commit) : ULP_OK;
 
+    if (status == ULP_E_EXISTS)
+        status = tell_what_exists(&writer->file);
     file_writer_release(&writer->file);
     mem_free(writer);
     return status;

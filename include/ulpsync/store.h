@@ -69,7 +69,8 @@ struct ulp_store;
 ULP_API enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
                                       struct ulp_store **ret_store);
 
-/* A path or `file://` URL: a directory, which is made if its parent is there. */
+/* A path, or `file://` and an absolute path, taken as it is: a directory, which is made if its parent is there. Other
+ * schemes fail with ULP_E_UNSUPPORTED. */
 ULP_API enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store);
 
 /* In memory, gone with the handle. */

@@ -62,17 +62,29 @@ enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const
     return ULP_OK;
 }
 
+/* The length of `scheme://` at the beginning, or 0: a path may contain "://" further on. */
+static size_t scheme_length(const char *url) {
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-";
+    size_t length = strspn(url, allowed);
+
+    return length && !strncmp(url + length, "://", 3) ? length + 3 : 0;
+}
+
 enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
     static const char file_url[] = "file://";
+    size_t scheme;
 
     if (!url || !ret_store)
         return fail(ULP_E_USAGE, "%s: a required argument is NULL", __func__);
-    if (!strncmp(url, file_url, sizeof file_url - 1))
-        return store_directory_new(url + sizeof file_url - 1, ret_store);
-    if (strstr(url, "://"))
+    scheme = scheme_length(url);
+    if (scheme && strncmp(url, file_url, sizeof file_url - 1) != 0)
         return fail(ULP_E_UNSUPPORTED, "%s: this version keeps stores in directories only",
                     quote(url).text);
-    return store_directory_new(url, ret_store);
+    if (scheme && url[scheme] != '/') /* the name of a host would stand there */
+        return fail(ULP_E_USAGE, "%s: write file:// and a path that begins with '/'",
+                    quote(url).text);
+    return store_directory_new(url + scheme, ret_store);
 }
 
 void ulp_store_free(struct ulp_store *store) {

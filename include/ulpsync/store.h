@@ -92,7 +92,8 @@ ULP_API enum ulp_status ulp_store_list(struct ulp_store *store, const char *pref
                                        const char *after, ulp_store_entry entry, void *user);
 ULP_API enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key);
 
-/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. */
+/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. After a piece that could not be
+ * written all others fail in the same way, and the object is not kept. */
 struct ulp_store_writer;
 ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                             struct ulp_store_writer **ret_writer);

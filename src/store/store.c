@@ -16,6 +16,8 @@ struct ulp_store {
 struct ulp_store_writer {
     struct ulp_store *store;
     void *writer;
+    enum ulp_status failed; /* what came of the first piece that was not written, and why */
+    struct error_note note;
 };
 
 static bool part_is_allowed(const char *part, size_t length) {
@@ -159,14 +161,32 @@ enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
     return ULP_OK;
 }
 
-enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
-                                    size_t bytes) {
-    return writer->store->ops->put_write(writer->store->self, writer->writer, data, bytes);
+static enum ulp_status failed_before(const struct ulp_store_writer *writer) {
+    if (writer->failed)
+        error_restore(&writer->note);
+    return writer->failed;
 }
 
-enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
-    enum ulp_status status = writer->store->ops->put_end(writer->store->self, writer->writer, keep);
+enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
+                                    size_t bytes) {
+    const struct ulp_store *store = writer->store;
 
+    if (failed_before(writer))
+        return writer->failed;
+    writer->failed = store->ops->put_write(store->self, writer->writer, data, bytes);
+    if (writer->failed)
+        error_save(&writer->note);
+    return writer->failed;
+}
+
+/* An object that lacks a piece is not kept, whatever the caller says. */
+enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
+    const struct ulp_store *store = writer->store;
+    enum ulp_status status =
+        store->ops->put_end(store->self, writer->writer, keep && !writer->failed);
+
+    if (!status && keep)
+        status = failed_before(writer);
     mem_free(writer);
     return status;
 }

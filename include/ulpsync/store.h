@@ -8,7 +8,8 @@
  *     ulp_store_free(store);
  *
  * A key is one or more parts joined by '/': letters, digits, '.', '-' and '_', not beginning with '.'; a
- * part has at most 200 bytes, a key at most 900. What a store holds is untrusted: whoever reads verifies.
+ * part has at most 200 bytes, a key at most 900. In a directory there cannot be both an object `a` and one
+ * `a/b`: whoever comes second fails with ULP_E_FILE_KIND. What a store holds is untrusted: whoever reads verifies.
  */
 #ifndef ULPSYNC_STORE_H
 #define ULPSYNC_STORE_H
@@ -68,7 +69,8 @@ struct ulp_store;
 ULP_API enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
                                       struct ulp_store **ret_store);
 
-/* A path or `file://` URL: a directory, which is made if its parent is there. */
+/* A path, or `file://` and an absolute path, taken as it is: a directory, which is made if its parent is there. Other
+ * schemes fail with ULP_E_UNSUPPORTED. */
 ULP_API enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store);
 
 /* In memory, gone with the handle. */
@@ -90,7 +92,8 @@ ULP_API enum ulp_status ulp_store_list(struct ulp_store *store, const char *pref
                                        const char *after, ulp_store_entry entry, void *user);
 ULP_API enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key);
 
-/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. */
+/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. After a piece that could not be
+ * written all others fail in the same way, and the object is not kept. */
 struct ulp_store_writer;
 ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                             struct ulp_store_writer **ret_writer);

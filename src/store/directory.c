@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +22,35 @@
 
 struct directory_store {
     int root; /* descriptor + 1 */
+    char *path;
 };
+
+/* ---- messages ---- */
+
+/* Where an object is, to show; a path that is too long even for the system is cut. */
+struct shown {
+    char text[4096 + ULP_KEY_BYTES_MAX + 2];
+};
+
+static struct shown shown(const struct directory_store *store, const char *key) {
+    struct shown shown;
+    size_t length = strlen(store->path);
+
+    while (length && store->path[length - 1] == '/')
+        length--;
+    snprintf(shown.text, sizeof shown.text, "%.*s%s%s", length < 4096 ? (int)length : 4096,
+             store->path, *key ? "/" : "", key);
+    return shown;
+}
+
+static enum ulp_status fail_at(const struct directory_store *store, const char *doing,
+                               const char *key) {
+    int error = errno;
+    struct shown place = shown(store, key);
+
+    errno = error;
+    return fail_errno(doing, place.text);
+}
 
 /* ---- the way to a file ---- */
 
@@ -44,14 +73,14 @@ enum missing { MISSING_FAILS, MISSING_IS_MADE };
 static enum ulp_status open_way(const struct directory_store *store, const char *key,
                                 enum missing missing, int *ret_directory, const char **ret_name) {
     int at = fcntl(store->root - 1, F_DUPFD_CLOEXEC, 0);
-    const char *slash;
+    const char *name = key, *slash;
 
-    for (; at >= 0 && (slash = strchr(key, '/')); key = slash + 1) {
+    for (; at >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
         char part[ULP_KEY_PART_BYTES_MAX + 1];
-        size_t length = (size_t)(slash - key);
+        size_t length = (size_t)(slash - name);
         int next, error;
 
-        memcpy(part, key, length);
+        memcpy(part, name, length);
         part[length] = 0;
         next = open_child(at, part);
         if (next < 0 && errno == ENOENT && missing == MISSING_IS_MADE)
@@ -61,10 +90,13 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
         errno = error;
         at = next;
     }
+    if (at < 0 && missing == MISSING_IS_MADE && (errno == ENOTDIR || errno == ELOOP))
+        return fail(ULP_E_FILE_KIND, "the way to %s leads through something that is no directory",
+                    quote(shown(store, key).text).text);
     if (at < 0)
-        return fail_errno("open the directory of", key);
+        return fail_at(store, "open the directory of", key);
     *ret_directory = at;
-    *ret_name = key;
+    *ret_name = name;
     return ULP_OK;
 }
 
@@ -81,11 +113,12 @@ static enum ulp_status open_object(const struct directory_store *store, const ch
         return status;
     file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
-        status = fail_errno("open", key);
+        status = fail_at(store, "open", key);
     else if (fstat(file, &info))
-        status = fail_errno("look at", key);
+        status = fail_at(store, "look at", key);
     else if (!S_ISREG(info.st_mode))
-        status = fail(ULP_E_FILE_KIND, "the object %s is not a plain file", quote(key).text);
+        status =
+            fail(ULP_E_FILE_KIND, "%s is not a plain file", quote(shown(store, key).text).text);
     close(directory);
     if (status) {
         if (file >= 0)
@@ -114,9 +147,10 @@ static enum ulp_status directory_read(void *self, const char *key, uint64_t offs
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            status = fail_errno("read", key);
+            status = fail_at(self, "read", key);
         if (!got)
-            status = fail(ULP_E_FILE_CHANGED, "the object %s shrank", quote(key).text);
+            status = fail(ULP_E_FILE_CHANGED, "%s shrank while it was read",
+                          quote(shown(self, key).text).text);
         done += got > 0 ? (size_t)got : 0;
     }
     close(file);
@@ -152,7 +186,7 @@ static enum ulp_status directory_put_begin(void *self, const char *key, void **r
     if (!status)
         status = open_way(self, key, MISSING_IS_MADE, &directory, &name);
     if (!status) {
-        status = file_writer_open_in(directory, name, key, &writer->file);
+        status = file_writer_open_in(directory, name, shown(self, key).text, &writer->file);
         close(directory);
     }
     if (status) {
@@ -172,9 +206,22 @@ static enum ulp_status directory_put_write(void *self, void *to, const void *dat
     return status;
 }
 
+/* Whoever hears that an object exists may rely on it, so something else in its place is another failure. */
+static enum ulp_status tell_what_exists(const struct file_writer *file) {
+    struct stat info;
+
+    if (fstatat(file->directory - 1, file->name, &info, AT_SYMLINK_NOFOLLOW) ||
+        S_ISREG(info.st_mode))
+        return ULP_E_EXISTS;
+    return fail(ULP_E_FILE_KIND, "%s is there already and is not a plain file",
+                quote(file->path).text);
+}
+
 static enum ulp_status end(struct directory_writer *writer, bool keep, enum ulp_commit commit) {
     enum ulp_status status = keep ? file_writer_commit(&writer->file, commit) : ULP_OK;
 
+    if (status == ULP_E_EXISTS)
+        status = tell_what_exists(&writer->file);
     file_writer_release(&writer->file);
     mem_free(writer);
     return status;
@@ -212,9 +259,9 @@ static enum ulp_status directory_remove(void *self, const char *key) {
     if (status)
         return status;
     if (unlinkat(directory, name, 0) && errno != ENOENT)
-        status = fail_errno("remove", key);
+        status = fail_at(self, "remove", key);
     else if (fsync(directory) && errno != EINVAL && errno != ENOTSUP)
-        status = fail_errno("sync the directory of", key);
+        status = fail_at(self, "sync the directory of", key);
     close(directory);
     return status;
 }
@@ -260,20 +307,21 @@ static enum ulp_status add_name(struct names *names, int directory, const char *
 }
 
 /* Takes over `directory`. */
-static enum ulp_status read_names(int directory, const char *what, struct names *names) {
+static enum ulp_status read_names(const struct directory_store *store, int directory,
+                                  const char *key, struct names *names) {
     DIR *stream = fdopendir(directory);
     struct dirent *entry;
     enum ulp_status status = ULP_OK;
 
     if (!stream) {
-        status = fail_errno("list", what);
+        status = fail_at(store, "list", key);
         close(directory);
         return status;
     }
     while (!status && (errno = 0, entry = readdir(stream)))
         status = add_name(names, dirfd(stream), entry->d_name);
     if (!status && errno)
-        status = fail_errno("list", what);
+        status = fail_at(store, "list", key);
     closedir(stream);
     if (!status && names->count)
         qsort(names->names, names->count, sizeof *names->names, by_bytes);
@@ -325,7 +373,8 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
     } else if (of_interest(listing, is_directory) && !key_check(listing->key) &&
                !fstatat(directory, part, &info, AT_SYMLINK_NOFOLLOW)) {
         if (listing->entry(listing->user, listing->key, (uint64_t)info.st_size))
-            status = fail(ULP_E_CANCELLED, "the listing was stopped");
+            status = fail(ULP_E_CANCELLED, "the listing was stopped at %s",
+                          quote(shown(listing->store, listing->key).text).text);
     }
     listing->length = before;
     listing->key[before] = 0;
@@ -336,8 +385,8 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
 static enum ulp_status list_below(struct listing *listing, int directory) {
     struct names names = {0};
     int copy = fcntl(directory, F_DUPFD_CLOEXEC, 0);
-    enum ulp_status status =
-        copy < 0 ? fail_errno("list", listing->key) : read_names(copy, listing->key, &names);
+    enum ulp_status status = copy < 0 ? fail_at(listing->store, "list", listing->key)
+                                      : read_names(listing->store, copy, listing->key, &names);
 
     for (size_t i = 0; !status && i < names.count; i++)
         status = list_name(listing, directory, names.names[i]);
@@ -353,7 +402,7 @@ static enum ulp_status directory_list(void *self, const char *prefix, const char
         .store = store, .prefix = prefix, .after = after, .entry = entry, .user = user};
     int root = open_child(store->root - 1, ".");
 
-    return root < 0 ? fail_errno("list", "the store") : list_below(&listing, root);
+    return root < 0 ? fail_at(store, "list", "") : list_below(&listing, root);
 }
 
 /* ---- opening ---- */
@@ -363,6 +412,7 @@ static void directory_free(void *self) {
 
     if (store->root)
         close(store->root - 1);
+    mem_free(store->path);
     mem_free(store);
 }
 
@@ -386,12 +436,16 @@ enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_sto
         status = mem_zeroed(1, sizeof *store, &store);
     if (status)
         return status;
-    root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) {
-        status = fail_errno("open the store", path);
+    status = mem_copy_text(path, &store->path);
+    if (!status) {
+        root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        store->root = root + 1;
+        if (root < 0)
+            status = fail_errno("open the store", path);
+    }
+    if (status) {
         directory_free(store);
         return status;
     }
-    store->root = root + 1;
     return ulp_store_new(&ops, store, path, ret_store);
 }

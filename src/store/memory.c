@@ -49,7 +49,7 @@ static struct object *find(const struct memory_store *store, const char *key) {
 }
 
 static enum ulp_status not_found(const char *key) {
-    return fail(ULP_E_NOT_FOUND, "there is no object %s in the store", quote(key).text);
+    return fail(ULP_E_NOT_FOUND, "there is no object %s in the store in memory", quote(key).text);
 }
 
 /* Takes over key and bytes if it succeeds. */
@@ -119,7 +119,8 @@ static enum ulp_status put_into_place(struct memory_store *store, struct memory_
     lock_take(&store->lock);
     object = find(store, writer->key);
     if (object && clash == CLASH_FAILS) {
-        status = fail(ULP_E_EXISTS, "there is an object %s already", quote(writer->key).text);
+        status = fail(ULP_E_EXISTS, "there is an object %s already in the store in memory",
+                      quote(writer->key).text);
     } else if (object) {
         struct buffer before = object->bytes;
 
@@ -195,15 +196,14 @@ static enum ulp_status next_entry(struct memory_store *store, const char *prefix
 
 static enum ulp_status memory_list(void *self, const char *prefix, const char *after,
                                    ulp_store_entry entry, void *user) {
-    char key[ULP_KEY_BYTES_MAX + 1], last[ULP_KEY_BYTES_MAX + 1] = "";
+    char key[ULP_KEY_BYTES_MAX + 1], last[ULP_KEY_BYTES_MAX + 1];
     uint64_t bytes = 0;
 
-    if (strlen(after) <= ULP_KEY_BYTES_MAX)
-        strcpy(last, after);
-    while (!next_entry(self, prefix, last, key, &bytes)) {
+    while (!next_entry(self, prefix, after, key, &bytes)) {
         if (entry(user, key, bytes))
-            return fail(ULP_E_CANCELLED, "the listing was stopped");
-        strcpy(last, key);
+            return fail(ULP_E_CANCELLED, "the listing of the store in memory was stopped at %s",
+                        quote(key).text);
+        after = strcpy(last, key);
     }
     return ULP_OK;
 }

@@ -16,6 +16,8 @@ struct ulp_store {
 struct ulp_store_writer {
     struct ulp_store *store;
     void *writer;
+    enum ulp_status failed; /* what came of the first piece that was not written, and why */
+    struct error_note note;
 };
 
 static bool part_is_allowed(const char *part, size_t length) {
@@ -62,17 +64,29 @@ enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const
     return ULP_OK;
 }
 
+/* The length of `scheme://` at the beginning, or 0: a path may contain "://" further on. */
+static size_t scheme_length(const char *url) {
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-";
+    size_t length = strspn(url, allowed);
+
+    return length && !strncmp(url + length, "://", 3) ? length + 3 : 0;
+}
+
 enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
     static const char file_url[] = "file://";
+    size_t scheme;
 
     if (!url || !ret_store)
         return fail(ULP_E_USAGE, "%s: a required argument is NULL", __func__);
-    if (!strncmp(url, file_url, sizeof file_url - 1))
-        return store_directory_new(url + sizeof file_url - 1, ret_store);
-    if (strstr(url, "://"))
+    scheme = scheme_length(url);
+    if (scheme && strncmp(url, file_url, sizeof file_url - 1) != 0)
         return fail(ULP_E_UNSUPPORTED, "%s: this version keeps stores in directories only",
                     quote(url).text);
-    return store_directory_new(url, ret_store);
+    if (scheme && url[scheme] != '/') /* the name of a host would stand there */
+        return fail(ULP_E_USAGE, "%s: write file:// and a path that begins with '/'",
+                    quote(url).text);
+    return store_directory_new(url + scheme, ret_store);
 }
 
 void ulp_store_free(struct ulp_store *store) {
@@ -87,9 +101,17 @@ const char *ulp_store_name(const struct ulp_store *store) {
     return store->name;
 }
 
+/* As key_check(), and says whose key it was to be. */
+static enum ulp_status check(const struct ulp_store *store, const char *key) {
+    enum ulp_status status = key_check(key);
+
+    return status ? fail(status, "store %s: %s", quote(store->name).text, ulp_last_error())
+                  : ULP_OK;
+}
+
 enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
                                void *data, size_t bytes, size_t *ret_read, uint64_t *ret_total) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status
                   : store->ops->read(store->self, key, offset, data, bytes, ret_read, ret_total);
@@ -97,13 +119,13 @@ enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_
 
 enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
                                  size_t bytes) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->create(store->self, key, data, bytes);
 }
 
 enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key, uint64_t *ret_bytes) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->stat(store->self, key, ret_bytes);
 }
@@ -115,7 +137,7 @@ enum ulp_status ulp_store_list(struct ulp_store *store, const char *prefix, cons
 }
 
 enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     return status ? status : store->ops->remove(store->self, key);
 }
@@ -123,7 +145,7 @@ enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
 enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                     struct ulp_store_writer **ret_writer) {
     struct ulp_store_writer *writer = NULL;
-    enum ulp_status status = key_check(key);
+    enum ulp_status status = check(store, key);
 
     if (!status)
         status = mem_zeroed(1, sizeof *writer, &writer);
@@ -139,14 +161,32 @@ enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
     return ULP_OK;
 }
 
-enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
-                                    size_t bytes) {
-    return writer->store->ops->put_write(writer->store->self, writer->writer, data, bytes);
+static enum ulp_status failed_before(const struct ulp_store_writer *writer) {
+    if (writer->failed)
+        error_restore(&writer->note);
+    return writer->failed;
 }
 
-enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
-    enum ulp_status status = writer->store->ops->put_end(writer->store->self, writer->writer, keep);
+enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
+                                    size_t bytes) {
+    const struct ulp_store *store = writer->store;
 
+    if (failed_before(writer))
+        return writer->failed;
+    writer->failed = store->ops->put_write(store->self, writer->writer, data, bytes);
+    if (writer->failed)
+        error_save(&writer->note);
+    return writer->failed;
+}
+
+/* An object that lacks a piece is not kept, whatever the caller says. */
+enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
+    const struct ulp_store *store = writer->store;
+    enum ulp_status status =
+        store->ops->put_end(store->self, writer->writer, keep && !writer->failed);
+
+    if (!status && keep)
+        status = failed_before(writer);
     mem_free(writer);
     return status;
 }

@@ -90,7 +90,15 @@ static enum ulp_status put_head(struct buffer *out, const struct record *record)
     return status ? status : buffer_append(out, record->root.bytes, ULP_ROOT_BYTES);
 }
 
+static enum ulp_status put_hash(struct buffer *out, size_t from) {
+    struct hash hash;
+    enum ulp_status status = hash_of(out->data + from, out->used - from, &hash);
+
+    return status ? status : buffer_append(out, hash.bytes, SHA256_BYTES);
+}
+
 enum ulp_status record_write(const struct record *record, struct buffer *out) {
+    const size_t from = out->used;
     enum ulp_status status = put_head(out, record);
 
     if (!status)
@@ -101,7 +109,7 @@ enum ulp_status record_write(const struct record *record, struct buffer *out) {
         status = put_varint(out, record->way_count);
     for (size_t i = 0; !status && i < record->way_count; i++)
         status = put_way(out, &record->ways[i]);
-    return status;
+    return status ? status : put_hash(out, from);
 }
 
 /* ---- reading ---- */
@@ -176,14 +184,34 @@ static enum ulp_status read_way(struct cursor *cursor, struct arena *arena, stru
     return status;
 }
 
-static enum ulp_status read_head(struct cursor *cursor, struct record *record) {
-    const uint8_t *begin = cursor_bytes(cursor, sizeof magic);
+/* Nothing else vouches for the newest record: without its own hash at the end a flipped bit would be another record,
+ * and a follower that has seen it would refuse the right one for ever. */
+static enum ulp_status check_hash(struct cursor *cursor) {
+    struct hash hash;
+    enum ulp_status status;
 
-    if (!begin || memcmp(begin, magic, sizeof magic - 1) != 0)
+    if ((size_t)(cursor->end - cursor->at) < SHA256_BYTES)
+        return malformed("it ends within its head");
+    cursor->end -= SHA256_BYTES;
+    status = hash_of(cursor->at, (size_t)(cursor->end - cursor->at), &hash);
+    if (!status && memcmp(hash.bytes, cursor->end, SHA256_BYTES) != 0)
+        status =
+            fail(ULP_E_CHECKSUM, "a record of the log is damaged: its bytes have another hash");
+    return status;
+}
+
+/* Before its hash: other versions may have none. */
+static enum ulp_status check_magic(const uint8_t *bytes, size_t count) {
+    if (count < sizeof magic || memcmp(bytes, magic, sizeof magic - 1) != 0)
         return malformed("it does not begin like one");
-    if (begin[sizeof magic - 1] != magic[sizeof magic - 1])
+    if (bytes[sizeof magic - 1] != magic[sizeof magic - 1])
         return fail(ULP_E_VERSION, "a record of version %u; this library reads version 0",
-                    begin[sizeof magic - 1]);
+                    bytes[sizeof magic - 1]);
+    return ULP_OK;
+}
+
+static enum ulp_status read_head(struct cursor *cursor, struct record *record) {
+    cursor_bytes(cursor, sizeof magic);
     take(cursor, record->run, RUN_ID_BYTES);
     record->sequence = cursor_varint(cursor);
     take(cursor, record->before.bytes, SHA256_BYTES);
@@ -242,7 +270,11 @@ enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *ar
     if (count > LIMIT_RECORD_BYTES)
         return fail(ULP_E_LIMIT, "a record of %zu bytes; the limit is %u", count,
                     LIMIT_RECORD_BYTES);
-    status = read_head(&cursor, &record);
+    status = check_magic(bytes, count);
+    if (!status)
+        status = check_hash(&cursor);
+    if (!status)
+        status = read_head(&cursor, &record);
     if (!status)
         status = read_anchors(&cursor, arena, &record);
     if (!status)

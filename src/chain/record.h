@@ -69,7 +69,8 @@ struct record {
 
 enum ulp_status record_write(const struct record *record, struct buffer *out);
 
-/* Everything that the record points to is in the arena. Refuses what is not canonical. */
+/* Everything that the record points to is in the arena. Refuses what is not canonical; ULP_E_CHECKSUM if the hash at
+ * its end is not that of the bytes in front. */
 enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *arena,
                             struct record *ret_record);
 

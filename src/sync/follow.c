@@ -79,13 +79,14 @@ static enum ulp_status check_root(const struct following *f, const char *directo
         status = state_digest(model->tensors, model->count, f->options->pool, f->options->progress,
                               NULL, &root);
     if (!status && !same_root(&root, wanted))
-        status = fail(ULP_E_WRONG_RESULT, "an anchor has root %s..., and should have %s...",
+        status = fail(ULP_E_WRONG_RESULT, "a version has root %s..., and should have %s...",
                       short_root(&root).hex, short_root(wanted).hex);
     model_free(model);
     return status;
 }
 
-static enum ulp_status start_from(const struct following *f, const struct anchor *anchor) {
+static enum ulp_status start_from(const struct following *f, const struct anchor *anchor,
+                                  const struct record *record) {
     char unfinished[PATH_MAX], path[PATH_MAX];
     enum ulp_status status = replica_unfinished(f->replica, anchor->version, unfinished);
 
@@ -93,6 +94,8 @@ static enum ulp_status start_from(const struct following *f, const struct anchor
         status = fetch_files(f, anchor, unfinished);
     if (!status)
         status = check_root(f, unfinished, &anchor->root);
+    if (!status && anchor->version == record->version && !same_root(&anchor->root, &record->root))
+        status = fail(ULP_E_WRONG_RESULT, "a record and its anchor name different roots");
     if (!status)
         status = replica_version_path(f->replica, anchor->version, path);
     if (!status && rename(unfinished, path))
@@ -129,7 +132,8 @@ static enum ulp_status open_history(const struct following *f, const struct way 
     return status ? status : model_open(path, ret_model);
 }
 
-static enum ulp_status go(const struct following *f, const struct way *way) {
+static enum ulp_status go(const struct following *f, const struct way *way,
+                          const struct record *record) {
     const struct ulp_apply_options apply = {.pool = f->options->pool,
                                             .progress = f->options->progress};
     char from[PATH_MAX], to[PATH_MAX];
@@ -148,6 +152,8 @@ static enum ulp_status go(const struct following *f, const struct way *way) {
         status = replica_version_path(f->replica, way->to, to);
     if (!status)
         status = model_patch(from, patch, history, to, &apply, NULL);
+    if (!status && way->to == record->version)
+        status = check_root(f, to, &record->root);
     if (!status)
         status = replica_switch(f->replica, way->to);
     f->report->fetched_patches += !status;
@@ -159,25 +165,17 @@ static enum ulp_status go(const struct following *f, const struct way *way) {
 
 /* ---- all of it ---- */
 
-/* The last patch names the root that it leads to, and it was verified; this is whether it is the record's. */
-static enum ulp_status check_arrival(const struct following *f, const struct record *record) {
-    char path[PATH_MAX];
-    enum ulp_status status = replica_version_path(f->replica, record->version, path);
-
-    return status ? status : check_root(f, path, &record->root);
-}
-
+/* `current` leads to the record's version only when it has the record's root; a way on the way there was verified by
+ * its own. */
 static enum ulp_status travel(const struct following *f, const struct record *record) {
     struct arena arena = {0};
     struct plan plan = {0};
     enum ulp_status status = plan_make(record, &f->replica->held, record->version, &arena, &plan);
 
     if (!status && plan.anchor)
-        status = start_from(f, plan.anchor);
+        status = start_from(f, plan.anchor, record);
     for (size_t i = 0; !status && i < plan.way_count; i++)
-        status = go(f, plan.ways[i]);
-    if (!status)
-        status = check_arrival(f, record);
+        status = go(f, plan.ways[i], record);
     arena_release(&arena);
     return status;
 }
@@ -197,6 +195,23 @@ static enum ulp_status check_run(const struct replica *replica, const struct rec
     return ULP_OK;
 }
 
+/* Another run that is shorter looks like this one gone back; its first record tells. */
+static enum ulp_status explain_rollback(struct ulp_store *store, const char *run,
+                                        const struct replica *replica) {
+    struct error_note note;
+    struct log_entry first = {0};
+    enum ulp_status status = ULP_OK;
+
+    error_save(&note);
+    if (!log_read(store, run, 1, &first))
+        status = check_run(replica, &first.record, run);
+    log_entry_release(&first);
+    if (status == ULP_E_CHAIN)
+        return status;
+    error_restore(&note);
+    return ULP_E_ROLLBACK;
+}
+
 enum ulp_status follow(struct ulp_store *store, const char *run, struct replica *replica,
                        const struct ulp_run_options *options, struct log_entry *ret_head,
                        struct ulp_run_report *report) {
@@ -204,6 +219,8 @@ enum ulp_status follow(struct ulp_store *store, const char *run, struct replica 
     struct log_entry head = {0};
     enum ulp_status status = log_head(store, run, replica->seen ? &replica->mark : NULL, &head);
 
+    if (status == ULP_E_ROLLBACK)
+        status = explain_rollback(store, run, replica);
     if (!status)
         status = check_run(replica, &head.record, run);
     if (!status) /* before anything of the run is kept, so that what is kept is known to be its */

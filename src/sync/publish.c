@@ -3,6 +3,7 @@
 #include "sync/publish.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "digest/root.h"
@@ -24,6 +25,9 @@
 
 /* Anchors that stay in the map; followers that are on their way to the older one still arrive. */
 #define ANCHORS_KEPT 2u
+
+/* The map has the ways behind all of them, and one more while a record is made. */
+#define WAYS_BETWEEN_ANCHORS_MAX (LIMIT_WAYS / ANCHORS_KEPT - 1)
 
 struct publishing {
     struct ulp_store *store;
@@ -107,6 +111,11 @@ static enum ulp_status publish_first(struct publishing *p, uint64_t step) {
     return status;
 }
 
+/* There is one. */
+static uint64_t newest_anchor(const struct publishing *p) {
+    return p->record.anchors[p->record.anchor_count - 1].version;
+}
+
 /* ---- patches ---- */
 
 struct bases {
@@ -121,12 +130,14 @@ static void bases_free(struct bases *bases) {
     model_free(bases->next);
 }
 
-/* History is only used between resets, and when the version before is at hand. */
+/* History is only used between resets, and when the version before is at hand; never behind an anchor, so that who
+ * starts there can go on, whatever options made it. */
 static bool with_history(const struct publishing *p) {
     const unsigned reset =
         p->options->history_reset ? p->options->history_reset : HISTORY_RESET_DEFAULT;
 
-    return p->replica->held.before && p->replica->held.version % reset != 0;
+    return p->replica->held.before && p->replica->held.version % reset != 0 &&
+           newest_anchor(p) != p->replica->held.version;
 }
 
 static enum ulp_status open_bases(const struct publishing *p, struct bases *bases) {
@@ -221,15 +232,15 @@ static enum ulp_status make_patch(struct publishing *p, struct bases *bases) {
     return status;
 }
 
-/* Anchors stand where history begins anew, so that who starts there can go on. */
+/* Anchors stand where history begins anew anyway, or where the map would become too large. */
 static bool anchor_is_due(const struct publishing *p) {
     const unsigned reset =
         p->options->history_reset ? p->options->history_reset : HISTORY_RESET_DEFAULT;
     const unsigned every =
         p->options->anchor_every ? p->options->anchor_every : ANCHOR_EVERY_DEFAULT;
-    const uint64_t last = p->record.anchors[p->record.anchor_count - 1].version;
+    const uint64_t since = p->record.version - newest_anchor(p);
 
-    return p->record.version % reset == 0 && p->record.version - last >= every;
+    return (p->record.version % reset == 0 && since >= every) || since >= WAYS_BETWEEN_ANCHORS_MAX;
 }
 
 static enum ulp_status publish_next(struct publishing *p, const struct log_entry *head,

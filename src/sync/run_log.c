@@ -191,6 +191,16 @@ static enum ulp_status was_it_ours(struct ulp_store *store, const char *run, uin
     return status;
 }
 
+/* What nobody could read would block the log for ever. */
+static enum ulp_status check_readable(const struct buffer *bytes) {
+    struct arena arena = {0};
+    struct record record;
+    enum ulp_status status = record_read(bytes->data, bytes->used, &arena, &record);
+
+    arena_release(&arena);
+    return status;
+}
+
 enum ulp_status log_append(struct ulp_store *store, const char *run, const struct record *record,
                            struct log_mark *ret_mark) {
     struct buffer bytes = BUFFER(LIMIT_RECORD_BYTES);
@@ -198,6 +208,8 @@ enum ulp_status log_append(struct ulp_store *store, const char *run, const struc
     struct log_mark mark = {.sequence = record->sequence};
     enum ulp_status status = record_write(record, &bytes);
 
+    if (!status)
+        status = check_readable(&bytes);
     if (!status)
         status = hash_of(bytes.data, bytes.used, &mark.hash);
     if (!status) {

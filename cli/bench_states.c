@@ -112,11 +112,11 @@ enum ulp_status bench_states_make(const struct synth_run *run, uint64_t bytes,
     job.first_task = calloc(states->plan.count + 1, sizeof *job.first_task);
     if (!status && !job.first_task)
         status = out_of_memory();
-    for (size_t i = 0; !status && i < states->plan.count; i++)
+    for (size_t i = 0; !status && job.first_task && i < states->plan.count; i++)
         job.first_task[i + 1] =
             job.first_task[i] +
             (blocks_of(&states->plan.tensors[i]) + TASK_BLOCKS - 1) / TASK_BLOCKS;
-    if (!status)
+    if (!status && job.first_task)
         status = ulp_pool_run(pool, job.first_task[states->plan.count], evolve, &job, progress);
     free(job.first_task);
     if (status)

@@ -12,8 +12,11 @@ static bool takes_utf8(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     const char *locale = "";
 
-    for (unsigned i = 0; i < 3 && !*locale; i++)
-        locale = getenv(names[i]) ? getenv(names[i]) : "";
+    for (unsigned i = 0; i < 3 && !*locale; i++) {
+        const char *value = getenv(names[i]);
+
+        locale = value ? value : "";
+    }
     return strstr(locale, "UTF-8") || strstr(locale, "utf8") || strstr(locale, "UTF8") ||
            strstr(locale, "utf-8");
 }

@@ -99,6 +99,7 @@ static enum ulp_status apply(struct request *request, struct ulp_apply_report *r
                              : ulp_model_patch_in_place(request->model, request->patch, before,
                                                         &request->options, ret_report);
     progress_end(&line);
+    request->options.progress = NULL;
     return input_explain(status, request->model, "a model");
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define BASE_STATUS_C
 #include "base/status.h"
 
 #include "base/quote.h"

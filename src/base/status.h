@@ -14,8 +14,15 @@
 /* The public ulp_fail() under the short name that the whole source uses. */
 #define fail ulp_fail
 
+/* What an analyser cannot see: whoever fails does not return ULP_OK. */
+#if defined(__clang_analyzer__) && !defined(BASE_STATUS_C)
+#undef fail
+#define fail(status, ...) (ulp_fail(status, __VA_ARGS__), (status))
+#define fail_errno(doing, path) ((fail_errno)(doing, path), ULP_E_IO)
+#endif
+
 /* Turns errno into a status; `doing` and `path` become "cannot DOING 'PATH': REASON". */
-enum ulp_status fail_errno(const char *doing, const char *path) __attribute__((cold));
+enum ulp_status(fail_errno)(const char *doing, const char *path) __attribute__((cold));
 
 /* Carries a message from the thread that failed to the thread that reports. */
 struct error_note {

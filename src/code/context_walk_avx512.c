@@ -479,15 +479,15 @@ TARGET void encode_walk_avx512(struct encode_walk *walk) {
 /* ---- 3: decoding ---- */
 
 struct decoder {
-    struct decode_walk *walk;
     struct chunk chunk;
-    uint32_t first[CLASSES_MAX]; /* the rank of the first element in the chunk */
-    const uint32_t *ranks[CLASSES_MAX], *values[CLASSES_MAX];
-    uint32_t events[CHUNK + LANES]; /* of the chunk: class << 16 | number in the chunk */
 
     /* Changes that wait for their values until there is a vector of them. */
     uint32_t class[CHUNK + LANES] __attribute__((aligned(64))); /* class bytes */
     uint32_t old[CHUNK + LANES] __attribute__((aligned(64)));
+    uint32_t events[CHUNK + LANES]; /* of the chunk: class << 16 | number in the chunk */
+    const uint32_t *ranks[CLASSES_MAX], *values[CLASSES_MAX];
+    struct decode_walk *walk;
+    uint32_t first[CLASSES_MAX]; /* the rank of the first element in the chunk */
     uint32_t waiting;
 };
 

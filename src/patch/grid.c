@@ -180,14 +180,20 @@ static bool same_kind(struct code_kind a, struct code_kind b) {
            a.exponent_bits == b.exponent_bits && a.lowest == b.lowest;
 }
 
+static bool has_room(const struct grid_chunk *chunk, uint32_t words, struct code_kind kind) {
+    return same_kind(chunk->kind, kind) && chunk->words + words <= GRID_PIECE_WORDS &&
+           chunk->blocks + blocks_of(words) <= CODE_BLOCKS_MAX;
+}
+
 /* Adds a piece to the last chunk, or opens a new one for it. */
 static void place_piece(struct grid *grid, struct grid_piece piece, struct code_kind kind) {
-    struct grid_chunk *chunk = grid->chunk_count ? &grid->chunks[grid->chunk_count - 1] : NULL;
+    struct grid_chunk *chunk = grid->chunks + grid->chunk_count; /* a new one */
     uint32_t blocks = blocks_of(piece.words);
 
-    if (!chunk || !same_kind(chunk->kind, kind) || chunk->words + piece.words > GRID_PIECE_WORDS ||
-        chunk->blocks + blocks > CODE_BLOCKS_MAX) {
-        chunk = &grid->chunks[grid->chunk_count++];
+    if (grid->chunk_count && has_room(chunk - 1, piece.words, kind)) {
+        chunk--;
+    } else {
+        grid->chunk_count++;
         chunk->kind = kind;
         chunk->first_piece = (uint32_t)grid->piece_count;
     }

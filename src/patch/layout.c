@@ -70,11 +70,9 @@ static uint32_t number_alike(struct form_entry *entries, size_t count, tensor_or
 
     /* first, every entry gets the index of the first that is like it ... */
     for (size_t i = 0; i < count; i++) {
-        if (i && alike(entries[i - 1].tensor, entries[i].tensor)) {
+        if (i && (alike(entries[i - 1].tensor, entries[i].tensor) ||
+                  entries[i].index < entries[first].index))
             first = i;
-        } else if (i && entries[i].index < entries[first].index) {
-            first = i;
-        }
         entries[i].number = (uint32_t)entries[first].index;
     }
     for (size_t i = count; i-- > 1;) { /* ... also those in front of it in the sorted order */

@@ -297,7 +297,7 @@ static enum ulp_status directory_of(const char *path, char **ret_directory) {
     if (slash)
         slash[slash == directory] = 0;
     else
-        strcpy(directory, "."); /* an index has a longer name */
+        memcpy(directory, ".", 2); /* an index has a longer name */
     *ret_directory = directory;
     return ULP_OK;
 }

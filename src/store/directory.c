@@ -78,7 +78,7 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
     for (; at >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
         char part[ULP_KEY_PART_BYTES_MAX + 1];
         size_t length = (size_t)(slash - name);
-        int next, error;
+        int next, error = 0;
 
         memcpy(part, name, length);
         part[length] = 0;

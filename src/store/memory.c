@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "store/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OBJECT_BYTES_MAX ((size_t)1 << 40)
@@ -186,7 +187,7 @@ static enum ulp_status next_entry(struct memory_store *store, const char *prefix
     if (place < store->count && !strcmp(store->objects[place].key, after))
         place++;
     if (place < store->count && !strncmp(store->objects[place].key, prefix, strlen(prefix))) {
-        strcpy(key, store->objects[place].key); /* it was checked when it was put there */
+        snprintf(key, ULP_KEY_BYTES_MAX + 1, "%s", store->objects[place].key);
         *bytes = store->objects[place].bytes.used;
         status = ULP_OK;
     }
@@ -196,14 +197,15 @@ static enum ulp_status next_entry(struct memory_store *store, const char *prefix
 
 static enum ulp_status memory_list(void *self, const char *prefix, const char *after,
                                    ulp_store_entry entry, void *user) {
-    char key[ULP_KEY_BYTES_MAX + 1], last[ULP_KEY_BYTES_MAX + 1];
+    char key[ULP_KEY_BYTES_MAX + 1] = "", last[ULP_KEY_BYTES_MAX + 1];
     uint64_t bytes = 0;
 
     while (!next_entry(self, prefix, after, key, &bytes)) {
         if (entry(user, key, bytes))
             return fail(ULP_E_CANCELLED, "the listing of the store in memory was stopped at %s",
                         quote(key).text);
-        after = strcpy(last, key);
+        memcpy(last, key, sizeof last);
+        after = last;
     }
     return ULP_OK;
 }

@@ -54,17 +54,32 @@ static enum ulp_status fail_at(const struct directory_store *store, const char *
 
 /* ---- the way to a file ---- */
 
+/* Some network file systems cannot sync a directory and say so; there is nothing more to do. */
+static int sync_directory(int directory) {
+    return fsync(directory) && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+}
+
 static int open_child(int directory, const char *name) {
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* A directory that is made has to last before anything in it can. */
+/*
+ * Opens a directory, which is made if need be. It has to last before anything in it can, and whoever made it may
+ * not have come to sync it: so that is done in any case.
+ */
 static int make_child(int directory, const char *name) {
-    if (mkdirat(directory, name, 0777) && errno != EEXIST)
+    int child = open_child(directory, name);
+
+    if (child < 0 && errno == ENOENT && (!mkdirat(directory, name, 0777) || errno == EEXIST))
+        child = open_child(directory, name);
+    if (child >= 0 && sync_directory(directory)) {
+        int error = errno;
+
+        close(child);
+        errno = error;
         return -1;
-    if (fsync(directory) && errno != EINVAL && errno != ENOTSUP)
-        return -1;
-    return open_child(directory, name);
+    }
+    return child;
 }
 
 enum missing { MISSING_FAILS, MISSING_IS_MADE };
@@ -82,9 +97,7 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
 
         memcpy(part, name, length);
         part[length] = 0;
-        next = open_child(at, part);
-        if (next < 0 && errno == ENOENT && missing == MISSING_IS_MADE)
-            next = make_child(at, part);
+        next = missing == MISSING_IS_MADE ? make_child(at, part) : open_child(at, part);
         error = errno;
         close(at);
         errno = error;
@@ -260,7 +273,7 @@ static enum ulp_status directory_remove(void *self, const char *key) {
         return status;
     if (unlinkat(directory, name, 0) && errno != ENOENT)
         status = fail_at(self, "remove", key);
-    else if (fsync(directory) && errno != EINVAL && errno != ENOTSUP)
+    else if (sync_directory(directory))
         status = fail_at(self, "sync the directory of", key);
     close(directory);
     return status;
@@ -436,6 +449,7 @@ enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_sto
         status = mem_zeroed(1, sizeof *store, &store);
     if (status)
         return status;
+    file_sync_parent(path); /* as in make_child(), but who only reads may not be allowed to */
     status = mem_copy_text(path, &store->path);
     if (!status) {
         root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -303,8 +303,7 @@ static enum ulp_status add_name(struct names *names, int directory, const char *
     size_t length = strlen(name);
     enum ulp_status status = ULP_OK;
 
-    if (name[0] == '.' || length > ULP_KEY_PART_BYTES_MAX ||
-        fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) ||
+    if (key_check(name) || fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) ||
         !(S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)))
         return ULP_OK;
     memcpy(text, name, length);
@@ -381,10 +380,13 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
     if (of_interest(listing, is_directory) && is_directory) {
         int child = open_child(directory, part);
 
+        /* one that has just gone, or become something else, has no keys; all others would be missing */
         if (child >= 0)
             status = list_below(listing, child);
+        else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+            status = fail_at(listing->store, "list", listing->key);
     } else if (of_interest(listing, is_directory) && !key_check(listing->key) &&
-               !fstatat(directory, part, &info, AT_SYMLINK_NOFOLLOW)) {
+               !fstatat(directory, part, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode)) {
         if (listing->entry(listing->user, listing->key, (uint64_t)info.st_size))
             status = fail(ULP_E_CANCELLED, "the listing was stopped at %s",
                           quote(shown(listing->store, listing->key).text).text);
@@ -429,6 +431,16 @@ static void directory_free(void *self) {
     mem_free(store);
 }
 
+/* As make_child(); but whoever only reads may not be allowed to look at what is above. */
+static enum ulp_status make_root(const char *path) {
+    enum ulp_status status = file_make_directory(path);
+
+    if (status)
+        return status;
+    status = file_sync_parent(path);
+    return status == ULP_E_PERMISSION ? ULP_OK : status;
+}
+
 enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_store) {
     static const struct ulp_store_ops ops = {
         .read = directory_read,
@@ -443,13 +455,12 @@ enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_sto
     };
     struct directory_store *store = NULL;
     int root;
-    enum ulp_status status = file_make_directory(path);
+    enum ulp_status status = make_root(path);
 
     if (!status)
         status = mem_zeroed(1, sizeof *store, &store);
     if (status)
         return status;
-    file_sync_parent(path); /* as in make_child(), but who only reads may not be allowed to */
     status = mem_copy_text(path, &store->path);
     if (!status) {
         root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -54,17 +54,32 @@ static enum ulp_status fail_at(const struct directory_store *store, const char *
 
 /* ---- the way to a file ---- */
 
+/* Some network file systems cannot sync a directory and say so; there is nothing more to do. */
+static int sync_directory(int directory) {
+    return fsync(directory) && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+}
+
 static int open_child(int directory, const char *name) {
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* A directory that is made has to last before anything in it can. */
+/*
+ * Opens a directory, which is made if need be. It has to last before anything in it can, and whoever made it may
+ * not have come to sync it: so that is done in any case.
+ */
 static int make_child(int directory, const char *name) {
-    if (mkdirat(directory, name, 0777) && errno != EEXIST)
+    int child = open_child(directory, name);
+
+    if (child < 0 && errno == ENOENT && (!mkdirat(directory, name, 0777) || errno == EEXIST))
+        child = open_child(directory, name);
+    if (child >= 0 && sync_directory(directory)) {
+        int error = errno;
+
+        close(child);
+        errno = error;
         return -1;
-    if (fsync(directory) && errno != EINVAL && errno != ENOTSUP)
-        return -1;
-    return open_child(directory, name);
+    }
+    return child;
 }
 
 enum missing { MISSING_FAILS, MISSING_IS_MADE };
@@ -82,9 +97,7 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
 
         memcpy(part, name, length);
         part[length] = 0;
-        next = open_child(at, part);
-        if (next < 0 && errno == ENOENT && missing == MISSING_IS_MADE)
-            next = make_child(at, part);
+        next = missing == MISSING_IS_MADE ? make_child(at, part) : open_child(at, part);
         error = errno;
         close(at);
         errno = error;
@@ -260,7 +273,7 @@ static enum ulp_status directory_remove(void *self, const char *key) {
         return status;
     if (unlinkat(directory, name, 0) && errno != ENOENT)
         status = fail_at(self, "remove", key);
-    else if (fsync(directory) && errno != EINVAL && errno != ENOTSUP)
+    else if (sync_directory(directory))
         status = fail_at(self, "sync the directory of", key);
     close(directory);
     return status;
@@ -290,8 +303,7 @@ static enum ulp_status add_name(struct names *names, int directory, const char *
     size_t length = strlen(name);
     enum ulp_status status = ULP_OK;
 
-    if (name[0] == '.' || length > ULP_KEY_PART_BYTES_MAX ||
-        fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) ||
+    if (key_check(name) || fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) ||
         !(S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)))
         return ULP_OK;
     memcpy(text, name, length);
@@ -368,10 +380,13 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
     if (of_interest(listing, is_directory) && is_directory) {
         int child = open_child(directory, part);
 
+        /* one that has just gone, or become something else, has no keys; all others would be missing */
         if (child >= 0)
             status = list_below(listing, child);
+        else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+            status = fail_at(listing->store, "list", listing->key);
     } else if (of_interest(listing, is_directory) && !key_check(listing->key) &&
-               !fstatat(directory, part, &info, AT_SYMLINK_NOFOLLOW)) {
+               !fstatat(directory, part, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode)) {
         if (listing->entry(listing->user, listing->key, (uint64_t)info.st_size))
             status = fail(ULP_E_CANCELLED, "the listing was stopped at %s",
                           quote(shown(listing->store, listing->key).text).text);
@@ -416,6 +431,16 @@ static void directory_free(void *self) {
     mem_free(store);
 }
 
+/* As make_child(); but whoever only reads may not be allowed to look at what is above. */
+static enum ulp_status make_root(const char *path) {
+    enum ulp_status status = file_make_directory(path);
+
+    if (status)
+        return status;
+    status = file_sync_parent(path);
+    return status == ULP_E_PERMISSION ? ULP_OK : status;
+}
+
 enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_store) {
     static const struct ulp_store_ops ops = {
         .read = directory_read,
@@ -430,7 +455,7 @@ enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_sto
     };
     struct directory_store *store = NULL;
     int root;
-    enum ulp_status status = file_make_directory(path);
+    enum ulp_status status = make_root(path);
 
     if (!status)
         status = mem_zeroed(1, sizeof *store, &store);

@@ -2,8 +2,6 @@
 /* Each allocation fails once, and then all from there on: no leak, no half an object, and a failure that says so. */
 #include "tests/store/stores.h"
 
-#include "base/file.h"
-
 struct scene {
     char *directory; /* NULL for a store in memory */
     struct ulp_store *store;
@@ -115,9 +113,6 @@ static void test_in_a_directory(void **state) {
 
     (void)state;
     fail_everywhere(true);
-    file_writer_always_named(true);
-    fail_everywhere(true);
-    file_writer_always_named(false);
     assert_int_equal(entries_in("/proc/self/fd"), open_before);
 }
 

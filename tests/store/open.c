@@ -104,6 +104,13 @@ static void test_what_is_no_store(void **state) {
     temp_directory_remove(directory);
 }
 
+static int ignore(void *user, const char *key, uint64_t bytes) {
+    (void)user;
+    (void)key;
+    (void)bytes;
+    return 0;
+}
+
 /* In a child, since for a privileged user nothing is read-only; its answer is its exit status. */
 static int try_as_guest(const char *directory) {
     struct ulp_store *store = NULL, *below = NULL;
@@ -129,6 +136,11 @@ static int try_as_guest(const char *directory) {
         return 6;
     if (ulp_store_read(store, "closed/x", 0, &byte, 1, &got, &total) != ULP_E_PERMISSION)
         return 7;
+    if (ulp_store_list(store, "", "", ignore, NULL) != ULP_E_PERMISSION ||
+        !strstr(ulp_last_error(), "closed"))
+        return 8;
+    if (ulp_store_list(store, "a/", "", ignore, NULL))
+        return 9;
     ulp_store_free(store);
     return 0;
 }
@@ -142,6 +154,7 @@ static void test_read_only(void **state) {
     put_text(place.store, "a/b", "x");
     put_text(place.store, "closed/x", "x");
     assert_int_equal(chmod(path_in(place.directory, "closed"), 0), 0);
+    assert_int_equal(mkdir(path_in(place.directory, "lost+found"), 0), 0); /* not ours */
     assert_int_equal(chmod(path_in(place.directory, "a"), 0555), 0);
     assert_int_equal(chmod(place.directory, 0555), 0);
     fflush(NULL);

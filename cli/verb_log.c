@@ -68,10 +68,10 @@ const struct cli_verb verb_log = {
     .operands = "--store URL --run NAME [--json]",
     .operands_min = 0,
     .operands_max = 0,
-    .description =
-        "Lists the records of a run's log, oldest first: the version that each made known,\n"
-        "the trainer's step, how many elements changed, how large the patch is ('h': it\n"
-        "needs the version before as history), and whether the version is stored whole.\n",
+    .description = "Lists the records of a run's log, oldest first: the version that each made\n"
+                   "known, the trainer's step, how many elements changed, how large the patch is\n"
+                   "('h': it needs the version before as history), and whether the version is\n"
+                   "stored whole.\n",
     .examples = "  $ ulpsync log --store /mnt/weights --run rl1\n"
                 "  $ ulpsync log --store /mnt/weights --run rl1 --json | jq '.records[-1].step'\n",
     .options = options,

@@ -71,7 +71,7 @@ const struct cli_verb verb_publish = {
     .name = "publish",
     .group = CLI_RUNS,
     .summary = "add a checkpoint to a run in a store",
-    .operands = "MODEL --store URL --run NAME --state DIR [--step N] [--json]",
+    .operands = "MODEL --store URL --run NAME --state DIR [...]",
     .operands_min = 1,
     .operands_max = 1,
     .description =
@@ -85,8 +85,7 @@ const struct cli_verb verb_publish = {
         "\n"
         "Nothing is known to followers until everything is stored and checked. If another\n"
         "publisher was first, this one is told so (exit code 73) and has changed nothing.\n",
-    .examples =
-        "  $ ulpsync publish step-100 --store /mnt/weights --run rl1 --state base --step 100\n",
+    .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n",
     .options = options,
     .run = run,
 };

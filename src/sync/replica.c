@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FRESH_LINK ".current.fresh"
 #define SEEN_BYTES (8u + RUN_ID_BYTES + 8u + SHA256_BYTES)
 
 static const uint8_t seen_magic[8] = "ulpseen";
@@ -83,6 +84,22 @@ static enum ulp_status remove_others(const struct replica *replica) {
             continue;
         if (snprintf(path, sizeof path, "%s/%s", versions, entry->d_name) < (int)sizeof path)
             remove_files(path);
+    }
+    closedir(directory);
+    return ULP_OK;
+}
+
+/* What a process that was killed left beside them: a file that was to replace `seen`, a link that was to replace
+ * `current`. We hold the lock, so nobody is at work on one. */
+static enum ulp_status remove_leftovers(const struct replica *replica) {
+    DIR *directory = opendir(replica->path);
+    struct dirent *entry;
+
+    if (!directory)
+        return fail_errno("list", replica->path);
+    while ((entry = readdir(directory))) {
+        if (!strncmp(entry->d_name, ".ulpsync-tmp-", 13) || !strcmp(entry->d_name, FRESH_LINK))
+            unlinkat(dirfd(directory), entry->d_name, 0);
     }
     closedir(directory);
     return ULP_OK;
@@ -170,6 +187,8 @@ enum ulp_status replica_open(const char *path, struct replica *ret_replica) {
     if (!status)
         status = take_lock(&replica);
     if (!status)
+        status = remove_leftovers(&replica);
+    if (!status)
         status = look_at_current(&replica);
     if (!status)
         status = look_at_seen(&replica);
@@ -210,7 +229,7 @@ enum ulp_status replica_switch(struct replica *replica, uint64_t version) {
 
     snprintf(target, sizeof target, "versions/%020llu", (unsigned long long)version);
     if (!status)
-        status = join(replica, ".current.fresh", fresh);
+        status = join(replica, FRESH_LINK, fresh);
     if (!status && unlink(fresh) && errno != ENOENT)
         status = fail_errno("remove", fresh);
     if (!status && symlink(target, fresh))

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs on runs: test_runs.py ULPSYNC [unittest arguments]."""
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import cli_case
+from cli_case import CliCase, main, moved, run, weights, write_model
+
+RECORD = {"sequence", "version", "epoch", "step", "time_ms", "root", "changed", "patch_bytes", "anchor_bytes",
+          "history"}
+FENCED, ROLLBACK, CHAIN, NO_RUN, BUSY = 73, 74, 72, 70, 61
+
+
+class RunCase(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.store = self.dir / "store"
+        self.processes = []
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+    def start(self, *words, **more):
+        process = subprocess.Popen([cli_case.ULPSYNC, *map(str, words)], stderr=subprocess.DEVNULL, **more)
+        self.processes.append(process)
+        return process
+
+    def place(self, name="rl"):
+        return ["--store", self.store, "--run", name]
+
+    def publish(self, model, *more, state="state", name="rl"):
+        return self.json("publish", model, *self.place(name), "--state", self.dir / state, *more)
+
+    def follow(self, out="out", *more, name="rl"):
+        return self.json("follow", *self.place(name), "--out", self.dir / out, "--once", *more)
+
+    def current(self, out):
+        return self.root(self.dir / out / "current")
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, "it took too long")
+            time.sleep(0.01)
+
+
+class Verbs(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.steps = [self.dir / f"step-{i}.safetensors" for i in range(4)]
+        data = weights(20_000, 1)
+        for number, path in enumerate(self.steps):
+            write_model(path, {"w": ("BF16", [len(data) // 2], data)})
+            data = moved(data, seed=number)
+
+    def test_publish_follow_log(self):
+        made = [self.publish(path, "--step", 10 * i) for i, path in enumerate(self.steps[:2])]
+        self.assertEqual(set(made[0]), RECORD | {"stored_bytes"})
+        self.assertEqual([m["sequence"] for m in made], [1, 2])
+        self.assertEqual([m["version"] for m in made], [0, 1])
+        self.assertEqual([m["step"] for m in made], [0, 10])
+        self.assertEqual([m["root"] for m in made], [self.root(path) for path in self.steps[:2]])
+        self.assertEqual(made[0]["anchor_bytes"], self.steps[0].stat().st_size)
+        self.assertEqual((made[0]["patch_bytes"], made[1]["anchor_bytes"]), (0, 0))
+        self.assertLess(made[1]["patch_bytes"], made[0]["anchor_bytes"] / 10)
+        self.assertEqual(made[1]["stored_bytes"], made[1]["patch_bytes"])
+        self.assertLess(abs(made[1]["time_ms"] / 1000 - time.time()), 600)
+
+        done = self.follow()
+        self.assertEqual(set(done), RECORD | {"fetched_bytes", "fetched_patches", "fetched_anchors", "fresh"})
+        self.assertEqual((done["fetched_anchors"], done["fetched_patches"], done["fresh"]), (1, 1, True))
+        self.assertEqual(done["fetched_bytes"], made[0]["anchor_bytes"] + made[1]["patch_bytes"])
+        self.assertEqual(self.current("out"), made[1]["root"])
+        again = self.follow()
+        self.assertEqual((again["fetched_bytes"], again["fresh"]), (0, False))
+
+        records = self.json("log", *self.place())["records"]
+        self.assertEqual(records, [{key: m[key] for key in RECORD} for m in made])
+
+    def test_a_patch_is_all_that_is_fetched(self):
+        self.publish(self.steps[0])
+        self.follow()
+        for path in self.steps[1:]:
+            made, done = self.publish(path), self.follow()
+            self.assertEqual(done["fetched_bytes"], made["patch_bytes"])
+            self.assertEqual((done["fetched_patches"], done["fetched_anchors"]), (1, 0))
+        self.assertTrue(made["history"])
+
+    def test_in_words(self):
+        done = run("publish", self.steps[0], *self.place(), "--state", self.dir / "state", "-s", 7)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("version  0, step 7\n", done.stdout)
+        self.assertIn("anchor ", done.stdout)
+        self.assertIn(self.root(self.steps[0]), done.stdout)
+        run("publish", self.steps[1], *self.place(), "--state", self.dir / "state", "-s", "8")
+        done = run("follow", *self.place(), "-o", self.dir / "out", "--once", "--threads", 2)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("version 1, step 8: fetched ", done.stdout)
+        self.assertIn("1 patch and 1 anchor\n", done.stdout)
+        lines = run("log", *self.place()).stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertEqual([line.split()[:3] for line in lines[1:]], [["1", "0", "7"], ["2", "1", "8"]])
+        self.assertTrue(lines[1].endswith("anchor"))
+
+    def test_a_url_is_a_store(self):
+        self.publish(self.steps[0])
+        done = run("follow", "--store", f"file://{self.store}", "-r", "rl", "--out", self.dir / "out", "--once")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.current("out"), self.root(self.steps[0]))
+
+    def test_usage(self):
+        place, state = self.place(), ["--state", self.dir / "state"]
+        self.fails(2, "--state", "publish", self.steps[0], *place)
+        self.fails(2, "--store", "publish", self.steps[0], *state)
+        self.fails(2, "--run", "publish", self.steps[0], *state, "--store", self.store)
+        self.fails(2, "", "publish", *place, *state)
+        self.fails(2, "step", "publish", self.steps[0], *place, *state, "--step", "-1")
+        self.fails(2, "--out", "follow", *place, "--once")
+        self.fails(2, "poll", "follow", *place, "--out", self.dir / "out", "--poll", "0")
+        self.fails(2, "--store", "log", "--run", "rl")
+        self.assertFalse((self.dir / "state").exists())
+
+    def test_refusals(self):
+        place, out = self.place(), self.dir / "out"
+        self.fails(NO_RUN, "rl", "log", *place)
+        self.fails(NO_RUN, "rl", "follow", *place, "--out", out, "--once")
+        self.fails(40, "a/b", "log", *self.place("a/b"))
+        self.fails(20, "none", "publish", self.dir / "none", *place, "--state", self.dir / "state")
+        self.publish(self.steps[0])
+        self.follow()
+        other = self.dir / "other.safetensors"
+        write_model(other, {"v": ("BF16", [3], b"123456")})
+        self.fails(55, "", "publish", other, *place, "--state", self.dir / "state")
+        self.publish(self.steps[1])
+        self.follow()
+        last = self.store / "rl" / "log" / f"{2:020}"
+        self.assertTrue(last.exists())
+        kept = last.read_bytes()
+        last.unlink()
+        self.fails(ROLLBACK, "2 records", "follow", *place, "--out", out, "--once")
+        last.write_bytes((self.store / "rl" / "log" / f"{1:020}").read_bytes())
+        self.fails(CHAIN, "", "follow", *place, "--out", out, "--once")
+        last.write_bytes(kept[:-1])
+        self.fails(53, "damaged", "follow", *place, "--out", out, "--once")
+        last.write_bytes(kept)
+        self.assertFalse(self.follow()["fresh"])
+        self.publish(self.steps[2], state="state2", name="rl2")
+        self.fails(CHAIN, "another run", "follow", *self.place("rl2"), "--out", out, "--once")
+
+    def test_a_missing_part(self):
+        self.publish(self.steps[0])
+        self.follow()
+        before = {path.name for path in (self.store / "rl" / "part").rglob("*")}
+        self.publish(self.steps[1])
+        fresh, = [p for p in (self.store / "rl" / "part").rglob("*") if p.name not in before and p.is_file()]
+        fresh.rename(self.dir / "kept")
+        self.fails(76, "missing", "follow", *self.place(), "--out", self.dir / "out", "--once")
+        self.assertEqual(self.current("out"), self.root(self.steps[0]))
+        (self.dir / "kept").rename(fresh)
+        self.follow()
+        self.assertEqual(self.current("out"), self.root(self.steps[1]))
+
+    def test_exec(self):
+        heard = self.dir / "heard"
+        words = ["--exec", f"readlink '{self.dir}/out/current' >> '{heard}'"]
+        self.publish(self.steps[0])
+        self.follow("out", *words)
+        self.follow("out", *words)  # nothing new, so it is not run
+        self.publish(self.steps[1])
+        self.follow("out", *words)
+        self.assertEqual(heard.read_text().split(), [f"versions/{i:020}" for i in range(2)])
+        self.publish(self.steps[2])
+        done = run("follow", *self.place(), "--out", self.dir / "out", "--once", "--exec", "exit 3")
+        self.assertEqual(done.returncode, 24)
+        self.assertIn("--exec", done.stderr)
+        self.assertEqual(self.current("out"), self.root(self.steps[2]))
+
+    def test_following_on(self):
+        """It waits for a run that is not there yet, and tells of each version in a line."""
+        process = self.start("follow", *self.place(), "--out", self.dir / "out", "--poll", 10, "--json",
+                             stdout=subprocess.PIPE, text=True)
+        time.sleep(0.1)
+        for number, path in enumerate(self.steps):
+            self.publish(path, "--step", number)
+            told = json.loads(process.stdout.readline())
+            self.assertEqual((told["version"], told["root"], told["fresh"]), (number, self.root(path), True))
+            self.assertEqual(self.current("out"), told["root"])
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertIn(process.wait(10), (-signal.SIGINT, 130))
+
+
+class Disturbed(RunCase):
+    """Followers and the publisher are killed at any time: all end with the publisher's bits."""
+    followers, steps, params = 4, 15, "8M"
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("ULPSYNC_TEST_SEED", time.time_ns() % 1_000_000))
+        print(f"ULPSYNC_TEST_SEED={self.seed}", flush=True)
+        self.numbers = random.Random(self.seed)
+        done = run("synth", "-o", self.dir / "run", "-p", self.params, "-s", self.steps, "--seed", self.seed)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.models = sorted((self.dir / "run").glob("step-*.safetensors"))
+        self.assertEqual(len(self.models), self.steps + 1)
+
+    def start_follower(self, out):
+        return self.start("follow", *self.place(), "--out", self.dir / out, "--poll", 20, "--threads", 1, "--json",
+                          stdout=subprocess.DEVNULL)
+
+    def disturb(self, running):
+        """One of them is killed and started again."""
+        out = self.numbers.choice(sorted(running))
+        self.assertIsNone(running[out].poll(), "a follower gave up")
+        running[out].kill()
+        running[out].wait()
+        current = self.dir / out / "current"
+        if current.exists():
+            self.assertIn(self.root(current), self.roots)
+        running[out] = self.start_follower(out)
+
+    def publish_through_kills(self, model, step):
+        """Until it is told of success; a record may have got through before a kill."""
+        for attempt in range(20):
+            process = self.start("publish", model, *self.place(), "--state", self.dir / "state", "--step", step,
+                                 "--threads", 1, stdout=subprocess.DEVNULL)
+            if attempt < 3 and self.numbers.random() < 0.4:
+                time.sleep(self.numbers.random() * 0.3)
+                process.kill()
+            code = process.wait()
+            if code == 0:
+                return
+            self.assertEqual(code, -signal.SIGKILL)
+        self.fail("it was never left alone")
+
+    def test_killed_at_any_time(self):
+        self.roots = {self.root(model) for model in self.models}
+        running = {f"f{i}": self.start_follower(f"f{i}") for i in range(self.followers)}
+        for step, model in enumerate(self.models):
+            self.publish_through_kills(model, step)
+            for _ in range(self.numbers.randrange(3)):
+                self.disturb(running)
+        records = self.json("log", *self.place())["records"]
+        self.assertEqual([r["version"] for r in records], list(range(len(records))))
+        self.assertEqual(sorted({r["step"] for r in records}), list(range(self.steps + 1)))
+        last = f"versions/{records[-1]['version']:020}"
+        for out, process in running.items():
+            link = self.dir / out / "current"
+            self.wait_for(lambda: link.is_symlink() and os.readlink(link) == last or process.poll() is not None)
+            self.assertIsNone(process.poll(), "a follower gave up")
+            self.assertEqual(self.current(out), self.root(self.models[-1]))
+        self.assertEqual(records[-1]["root"], self.root(self.models[-1]))
+
+    def test_bytes_of_a_step(self):
+        """A follower that is left alone fetches the patches and nothing else."""
+        self.publish(self.models[0])
+        self.follow()
+        for model in self.models[1:6]:
+            made, done = self.publish(model), self.follow()
+            self.assertLessEqual(abs(done["fetched_bytes"] - made["patch_bytes"]), 0.05 * made["patch_bytes"])
+            self.assertEqual(done["root"], made["root"])
+        self.assertEqual(self.current("out"), self.root(self.models[5]))
+
+
+class Rivals(RunCase):
+    """Many publish at once: one record for each sequence, and everybody else is told."""
+    publishers, rounds = 8, 6
+
+    def watch(self, out):
+        """A follower, and what it tells."""
+        told = open(self.dir / f"{out}.json", "w+", encoding="utf-8")
+        self.addCleanup(told.close)
+        return self.start("follow", *self.place(), "--out", self.dir / out, "--poll", 5, "--threads", 1, "--json",
+                          stdout=told)
+
+    def check_watcher(self, process, out, records):
+        """All that it told is in the log, in order, and it has reached the end."""
+        path = self.dir / f"{out}.json"
+        self.wait_for(lambda: process.poll() is not None or
+                      path.read_text().count(records[-1]["root"] + '"') and
+                      json.loads(path.read_text().splitlines()[-1])["sequence"] == len(records))
+        self.assertIsNone(process.poll(), "a follower gave up")
+        told = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([t["version"] for t in told], sorted({t["version"] for t in told}))
+        for one in told:
+            self.assertEqual({key: one[key] for key in RECORD}, records[one["sequence"] - 1])
+        self.assertEqual(self.current(out), records[-1]["root"])
+
+    def test_one_is_first(self):
+        models = []
+        for i in range(self.publishers):
+            models.append(self.dir / f"m{i}.safetensors")
+            write_model(models[-1], {"w": ("BF16", [3000], weights(3000, i))})
+        roots = [self.root(model) for model in models]
+        won = fenced = 0
+        watchers = {out: self.watch(out) for out in ("w0", "w1")}
+        for number in range(self.rounds):
+            before = won
+            crowd = [self.start("publish", model, *self.place(), "--state", self.dir / f"s{i}", "--step", number,
+                                "--threads", 1, stdout=subprocess.DEVNULL) for i, model in enumerate(models)]
+            codes = [process.wait(60) for process in crowd]
+            self.assertLessEqual(set(codes), {0, FENCED})
+            self.processes = list(watchers.values())
+            won += codes.count(0)
+            fenced += codes.count(FENCED)
+            self.assertGreater(won, before)
+            self.assertEqual(self.follow("all")["sequence"], won)
+            self.assertIn(self.current("all"), roots)
+        self.assertGreater(fenced, 0)
+        records = self.json("log", *self.place())["records"]
+        self.assertEqual([r["sequence"] for r in records], list(range(1, won + 1)))
+        self.assertEqual([r["version"] for r in records], list(range(won)))
+        self.follow("late")
+        self.assertEqual(self.current("late"), records[-1]["root"])
+        self.assertEqual(self.current("all"), records[-1]["root"])
+        for out, process in watchers.items():
+            self.check_watcher(process, out, records)
+
+
+if os.environ.get("ULPSYNC_TEST_SLOW"):
+    Disturbed.followers, Disturbed.steps, Disturbed.params = 8, 50, "64M"
+    Rivals.publishers, Rivals.rounds = 16, 200
+
+if __name__ == "__main__":
+    main()

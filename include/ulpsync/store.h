@@ -101,6 +101,34 @@ ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, con
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
 
+/* What is done to a store. */
+enum ulp_store_op {
+    ULP_STORE_READ,
+    ULP_STORE_CREATE,
+    ULP_STORE_PUT_BEGIN,
+    ULP_STORE_PUT_WRITE,
+    ULP_STORE_PUT_END,
+    ULP_STORE_STAT,
+    ULP_STORE_LIST,
+    ULP_STORE_REMOVE
+};
+
+/* One operation that has ended. `key` is the prefix of a listing; `bytes` is what was read or written, for the end of a
+ * writer all that it put into place, and 0 for what failed. */
+struct ulp_store_event {
+    enum ulp_store_op op;
+    const char *key;
+    uint64_t bytes, duration_ns;
+    enum ulp_status status;
+};
+
+/* Called from whichever thread uses the store, also from several at once. */
+typedef void (*ulp_store_heard)(void *user, const struct ulp_store_event *event);
+
+/* A store that does what `inner` does and tells of it. Takes over `inner`, also when it fails. */
+ULP_API enum ulp_status ulp_store_trace(struct ulp_store *inner, ulp_store_heard heard, void *user,
+                                        struct ulp_store **ret_store);
+
 #ifdef __cplusplus
 }
 #endif

@@ -101,6 +101,51 @@ ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, con
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
 
+/* What is done to a store. */
+enum ulp_store_op {
+    ULP_STORE_READ,
+    ULP_STORE_CREATE,
+    ULP_STORE_PUT_BEGIN,
+    ULP_STORE_PUT_WRITE,
+    ULP_STORE_PUT_END,
+    ULP_STORE_STAT,
+    ULP_STORE_LIST,
+    ULP_STORE_REMOVE
+};
+
+/* One operation that has ended. `key` is the prefix of a listing; `bytes` is what was read or written, for the end of a
+ * writer all that it put into place, and 0 for what failed. */
+struct ulp_store_event {
+    enum ulp_store_op op;
+    const char *key;
+    uint64_t bytes, duration_ns;
+    enum ulp_status status;
+};
+
+/* Called from whichever thread uses the store, also from several at once. */
+typedef void (*ulp_store_heard)(void *user, const struct ulp_store_event *event);
+
+/* A store that does what `inner` does and tells of it. Takes over `inner`, also when it fails. */
+ULP_API enum ulp_status ulp_store_trace(struct ulp_store *inner, ulp_store_heard heard, void *user,
+                                        struct ulp_store **ret_store);
+
+/* How an operation goes wrong. Where one makes no sense, the operation just works. */
+enum ulp_fault {
+    ULP_FAULT_NONE,
+    ULP_FAULT_BEFORE, /* fails with ULP_E_IO, and nothing was done */
+    ULP_FAULT_AFTER,  /* is done, and then fails in the same way: a lost response */
+    ULP_FAULT_STALE,  /* reads, looks and lists as if nothing had been written yet */
+    ULP_FAULT_TRUNCATE /* succeeds, with the first half of the bytes, or the first entry of a listing */
+};
+
+/* Asked before each operation, from whichever thread uses the store, also from several at once. */
+typedef enum ulp_fault (*ulp_store_decide)(void *user, enum ulp_store_op op, const char *key);
+
+/* For tests: a store that does what `inner` does, except where it is told to fail. Takes over `inner`, also when it
+ * fails itself. */
+ULP_API enum ulp_status ulp_store_fault(struct ulp_store *inner, ulp_store_decide decide,
+                                        void *user, struct ulp_store **ret_store);
+
 #ifdef __cplusplus
 }
 #endif

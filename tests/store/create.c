@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CALLERS = 16, ROUNDS = 20, CONTENTS = 3000 };
+enum { CALLERS = 16, ROUNDS = 12, CONTENTS = 3000 };
 
 struct race {
     struct ulp_store *store;

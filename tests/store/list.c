@@ -78,7 +78,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-enum { KEYS = 30, KEY_ROOM = 24 };
+enum { KEYS = 20, KEY_ROOM = 24 };
 
 static void random_keys(char keys[KEYS][KEY_ROOM]) {
     static const char *const parts[] = {"a", "b", "a-", "a.a", "aa", "a0", "-a", "A"};

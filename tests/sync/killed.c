@@ -13,6 +13,13 @@
 /* Stops after which the whole of what is left is looked at, not only whether it goes on. */
 #define THOROUGH 8u
 
+/* With a sanitizer everything takes longer, and its own calls, which come and go, are of no interest. */
+#ifdef __SANITIZE_ADDRESS__
+#define STRIDE 11u
+#else
+#define STRIDE 1u
+#endif
+
 struct work {
     struct trainer *trainer;
     const char *store, *directory; /* below its top */
@@ -85,7 +92,7 @@ static struct seen kill_follower(struct work *work, const char *before) {
             tree_copy(below(work->trainer, before).text, directory.text);
         else
             tree_remove(directory.text);
-        killed = killed_at(++seen.stops, do_follow, work);
+        killed = killed_at(1 + STRIDE * seen.stops++, do_follow, work);
         version = version_at(work);
         assert_true(killed || version == 1);
         assert_true(version >= (before ? 0 : -1));
@@ -116,7 +123,8 @@ static void test_follow_from_an_anchor(void **unused) {
 
     (void)unused;
     print_seen("from an anchor", &seen);
-    assert_true(seen.by_version[0] > 50 && seen.by_version[1] > 20 && seen.by_version[2] > 2);
+    assert_true(seen.by_version[0] > 200 / STRIDE && seen.by_version[1] > 200 / STRIDE);
+    assert_true(seen.by_version[2] + STRIDE > 10);
     trainer_free(&t);
 }
 
@@ -128,7 +136,7 @@ static void test_follow_by_a_patch(void **unused) {
     (void)unused;
     print_seen("by a patch", &seen);
     assert_int_equal(seen.by_version[0], 0);
-    assert_true(seen.by_version[1] > 50 && seen.by_version[2] > 2);
+    assert_true(seen.by_version[1] > 200 / STRIDE && seen.by_version[2] + STRIDE > 10);
     trainer_free(&t);
 }
 
@@ -185,7 +193,7 @@ static void kill_publisher(struct trainer *t, uint64_t before) {
         tree_remove(below(t, "state").text);
         if (before)
             tree_copy(below(t, "kept-state").text, below(t, "state").text);
-        killed = killed_at(++stops, do_publish, &work);
+        killed = killed_at(1 + STRIDE * stops++, do_publish, &work);
         records = check_log(&work);
         assert_in_range(records, before, before + 1);
         (records == before ? &unpublished : &published)[0]++;
@@ -198,7 +206,7 @@ static void kill_publisher(struct trainer *t, uint64_t before) {
     }
     print_message("%lu stops: %lu before the record was there, %lu after\n", stops - 1, unpublished,
                   published);
-    assert_true(unpublished > 100 && published > 50);
+    assert_true(unpublished > 200 / STRIDE && published > 200 / STRIDE);
 }
 
 static void test_publish_first(void **unused) {

@@ -109,7 +109,7 @@ static void copy_one(const char *from, const char *to) {
     } else {
         struct bytes bytes = file_bytes(from);
 
-        write_file(to, bytes.data, bytes.used);
+        write_file(to, bytes.used ? (const void *)bytes.data : "", bytes.used);
         bytes_free(&bytes);
     }
 }

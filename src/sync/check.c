@@ -20,9 +20,9 @@ struct checking {
 
 /* Failures of the store or of this machine end the check; what is wrong with an object does not. */
 static bool is_damage(enum ulp_status status) {
-    return status == ULP_E_PART || status == ULP_E_RECORD || status == ULP_E_CHAIN ||
-           status == ULP_E_NOT_FOUND || status == ULP_E_VERSION || status == ULP_E_LIMIT ||
-           status == ULP_E_FILE_KIND;
+    return status == ULP_E_PART || status == ULP_E_CHECKSUM || status == ULP_E_RECORD ||
+           status == ULP_E_CHAIN || status == ULP_E_NOT_FOUND || status == ULP_E_VERSION ||
+           status == ULP_E_LIMIT || status == ULP_E_FILE_KIND;
 }
 
 static enum ulp_status note(struct checking *c, const char *key, enum ulp_status status) {

@@ -10,10 +10,21 @@
 /* What is fetched or sent at a time. */
 #define PIECE_BYTES ((size_t)8 << 20)
 
-static bool is_stored(struct ulp_store *store, const char *key, uint64_t bytes) {
+static enum ulp_status forget(void *user, uint64_t offset, const void *data, size_t bytes) {
+    (void)user;
+    (void)offset;
+    (void)data;
+    (void)bytes;
+    return ULP_OK;
+}
+
+/* What is there under its name may have been damaged since, so it is read before it is relied on. */
+static bool is_stored(struct ulp_store *store, const char *run, const char *key,
+                      const struct part *part) {
     uint64_t there = 0;
 
-    return !ulp_store_stat(store, key, &there) && there == bytes;
+    return !ulp_store_stat(store, key, &there) && there == part->bytes &&
+           !part_visit(store, run, part, forget, NULL);
 }
 
 static enum ulp_status send(struct ulp_store *store, const char *key, const uint8_t *data,
@@ -44,7 +55,7 @@ enum ulp_status part_put(struct ulp_store *store, const char *run, const void *d
     if (status)
         return status;
     part_key(run, &part.hash, key);
-    if (!is_stored(store, key, bytes)) {
+    if (!is_stored(store, run, key, &part)) {
         status = send(store, key, data, bytes);
         *stored += status ? 0 : bytes;
     }

@@ -13,7 +13,7 @@ from cli_case import CliCase, main, moved, run, weights, write_model
 
 RECORD = {"sequence", "version", "epoch", "step", "time_ms", "root", "changed", "patch_bytes", "anchor_bytes",
           "history"}
-FENCED, ROLLBACK, CHAIN, NO_RUN, BUSY = 73, 74, 72, 70, 61
+FENCED, ROLLBACK, CHAIN, NO_RUN, BUSY, PART = 73, 74, 72, 70, 61, 76
 
 
 class RunCase(CliCase):
@@ -199,6 +199,65 @@ class Verbs(RunCase):
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         self.assertIn(process.wait(10), (-signal.SIGINT, 130))
+
+
+class Fsck(Verbs):
+    """Whether a run is whole. The tests of Verbs are not repeated."""
+
+    test_publish_follow_log = test_a_patch_is_all_that_is_fetched = test_in_words = test_a_url_is_a_store = None
+    test_usage = test_refusals = test_a_missing_part = test_exec = test_following_on = None
+
+    def setUp(self):
+        super().setUp()
+        for path in self.steps:
+            self.publish(path)
+
+    def check(self, code):
+        done = run("fsck", *self.place(), "--json")
+        self.assertEqual(done.returncode, code)
+        return json.loads(done.stdout.splitlines()[0])
+
+    def objects(self):
+        return sorted(path for path in self.store.rglob("*") if path.is_file())
+
+    def test_whole(self):
+        seen = self.check(0)
+        self.assertEqual((seen["damaged"], seen["records"], seen["parts"], seen["reachable"]), ([], 4, 4, True))
+        self.assertIn("0 damaged; the newest version can be reached", run("fsck", *self.place()).stdout)
+        self.assertEqual(run("fsck", *self.place("none")).returncode, NO_RUN)
+
+    def test_every_object(self):
+        """Each flipped, cut short or gone is named, and nothing else is but a record that can no longer be compared."""
+        newest = max(path for path in self.objects() if path.parent.name == "log")
+        for path in self.objects():
+            whole = path.read_bytes()
+            for damaged in (whole[:9] + bytes([whole[9] ^ 4]) + whole[10:], whole[:-1], None):
+                path.unlink()
+                if damaged is not None:
+                    path.write_bytes(damaged)
+                elif path == newest:  # the store alone cannot tell; whoever has seen it can
+                    self.assertEqual(self.check(0)["records"], 3)
+                    path.write_bytes(whole)
+                    continue
+                seen = self.check(PART)
+                self.assertIn(str(path.relative_to(self.store)), [one["key"] for one in seen["damaged"]])
+                self.assertEqual(len(seen["damaged"]), 1)
+                needed = path.parent.name == "part" or path == newest
+                self.assertEqual(seen["reachable"], not needed)
+                path.unlink(missing_ok=True)
+                path.write_bytes(whole)
+        self.check(0)
+
+    def test_a_damaged_part_is_sent_again(self):
+        """A part is named by its contents, so the same one serves twice; it is read before it is relied on."""
+        before = set(self.objects())
+        self.publish(self.steps[-1])
+        (part,) = [path for path in set(self.objects()) - before if path.parent.name == "part"]
+        part.write_bytes(bytes(len(part.read_bytes())))
+        self.check(PART)
+        fresh = self.publish(self.steps[-1])
+        self.assertEqual(fresh["version"], 5)
+        self.check(0)
 
 
 class Disturbed(RunCase):

@@ -70,10 +70,28 @@ static void wait_ms(uint64_t ms) {
     nanosleep(&duration, NULL);
 }
 
+/* What may be better next time: a run that is not there yet, a store that hiccups, an object that has not arrived.
+ * Everything else needs somebody to look at it. */
+static bool may_pass(enum ulp_status status) {
+    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
+           status == ULP_E_UNREACHABLE;
+}
+
+/* Says so once, not at every look. */
+static void complain(enum ulp_status status, enum ulp_status *last) {
+    if (status && status != *last && status != ULP_E_NO_RUN) {
+        fprintf(stderr, "ulpsync: still waiting: ");
+        print_safely(stderr, ulp_last_error());
+        fputc('\n', stderr);
+    }
+    *last = status;
+}
+
 static enum ulp_status run(const struct cli_args *args) {
     const char *directory = option_text(args, "out");
     struct run_place place = {0};
     uint64_t poll_ms = POLL_MS_DEFAULT;
+    enum ulp_status last = ULP_OK;
     enum ulp_status status = option_count(args, "poll", 1, 86400000, &poll_ms);
 
     if (!status && !directory)
@@ -83,7 +101,8 @@ static enum ulp_status run(const struct cli_args *args) {
     if (status)
         return status;
     status = once(args, &place, directory, true);
-    while (!option_given(args, "once") && (!status || status == ULP_E_NO_RUN)) {
+    while (!option_given(args, "once") && (!status || may_pass(status))) {
+        complain(status, &last);
         terminal_finish(); /* Ctrl-C while nothing happens */
         wait_ms(poll_ms);
         status = once(args, &place, directory, false);

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -200,12 +201,32 @@ class Verbs(RunCase):
         process.send_signal(signal.SIGINT)
         self.assertIn(process.wait(10), (-signal.SIGINT, 130))
 
+    def test_a_part_that_comes_late(self):
+        """A follower waits for what may still arrive, and says so once."""
+        self.publish(self.steps[0])
+        follower = self.start("follow", *self.place(), "--out", self.dir / "out", "--poll", 20, stdout=subprocess.DEVNULL)
+        self.wait_for((self.dir / "out/current").exists)
+        elsewhere = self.dir / "elsewhere"
+        shutil.copytree(self.store, elsewhere)
+        made = self.json("publish", self.steps[1], "--store", elsewhere, "--run", "rl", "--state", self.dir / "state")
+        (part,) = {path.name for path in elsewhere.glob("rl/part/*")} - {path.name for path in self.store.glob("rl/part/*")}
+        record = "rl/log/00000000000000000002"
+        shutil.copy(elsewhere / record, self.dir / "record")
+        (self.dir / "record").rename(self.store / record)
+        time.sleep(0.2)
+        self.assertIsNone(follower.poll())
+        shutil.copy(elsewhere / "rl/part" / part, self.dir / "part")
+        (self.dir / "part").rename(self.store / "rl/part" / part)
+        self.wait_for(lambda: self.current("out") == made["root"])
+        self.assertIsNone(follower.poll())
+
 
 class Fsck(Verbs):
     """Whether a run is whole. The tests of Verbs are not repeated."""
 
     test_publish_follow_log = test_a_patch_is_all_that_is_fetched = test_in_words = test_a_url_is_a_store = None
     test_usage = test_refusals = test_a_missing_part = test_exec = test_following_on = None
+    test_a_part_that_comes_late = None
 
     def setUp(self):
         super().setUp()

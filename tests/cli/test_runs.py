@@ -221,6 +221,35 @@ class Verbs(RunCase):
         self.assertIsNone(follower.poll())
 
 
+class Plan(CliCase):
+    def test_a_published_example(self):
+        """A model of 7 B parameters, patches of 108 MB: what needs 20 Gbit/s whole needs about 0.2 as patches."""
+        words = ["--params", "7B", "--density", "0.0103", "--bits", "12", "--step-time", "50.4"]
+        seen = self.json("plan", *words, "--encode", "1e4", "--decode", "1e4")
+        self.assertAlmostEqual(seen["full_bytes"], 14e9)
+        self.assertAlmostEqual(seen["patch_bytes"], 108.15e6, delta=1e3)
+        self.assertAlmostEqual(seen["full_link_gbit"], 20, delta=0.01)
+        self.assertTrue(0.1 < seen["patch_link_gbit"] < 0.2)
+        at_that_link = self.json("plan", *words, "--link", seen["full_link_gbit"])
+        self.assertAlmostEqual(at_that_link["full_lost"], 0.1, places=4)
+
+    def test_break_even(self):
+        """At that speed both take as long."""
+        words = ["--params", "1B", "--encode", "4", "--decode", "4"]
+        link = self.json("plan", *words)["break_even_gbit"]
+        seen = self.json("plan", *words, "--link", link)
+        self.assertAlmostEqual(seen["full_seconds"], seen["patch_seconds"] + seen["coding_seconds"], places=4)
+        self.assertAlmostEqual(seen["full_lost"], seen["patch_lost"], places=4)
+
+    def test_in_words(self):
+        done = run("plan", "--params", "7B", "--followers", "16")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("leaves the store for each step", done.stdout)
+        self.assertIn("not possible", run("plan", "--params", "7B", "--step-time", "1").stdout)
+        self.assertEqual(run("plan").returncode, 2)
+        self.assertEqual(run("plan", "--params", "7B", "--density", "2").returncode, 2)
+
+
 class Fsck(Verbs):
     """Whether a run is whole. The tests of Verbs are not repeated."""
 

@@ -14,6 +14,8 @@
 static void print_text(const struct ulp_run_report *report) {
     const struct ulp_run_record *head = &report->head;
 
+    if (report->version != head->version)
+        printf("stopped at version %llu; ", (unsigned long long)report->version);
     printf("version %llu, step %llu: fetched %s in %u patch%s and %u anchor%s\n",
            (unsigned long long)head->version, (unsigned long long)head->step,
            readable_bytes(report->fetched_bytes).text, report->fetched_patches,
@@ -30,6 +32,7 @@ static void print_json(const struct ulp_run_report *report) {
     json_out_u64(&out, "fetched_bytes", report->fetched_bytes);
     json_out_u64(&out, "fetched_patches", report->fetched_patches);
     json_out_u64(&out, "fetched_anchors", report->fetched_anchors);
+    json_out_u64(&out, "held_version", report->version);
     json_out_bool(&out, "fresh", report->fresh);
     json_out_end(&out, '}');
 }
@@ -57,7 +60,10 @@ static enum ulp_status once(const struct cli_args *args, const struct run_place 
     enum ulp_status status;
 
     options.progress = &progress;
-    status = ulp_follow(place->store, place->run, directory, &options, &report);
+    options.stop_at_version = option_given(args, "version");
+    status = option_count(args, "version", 0, UINT64_MAX, &options.version);
+    if (!status)
+        status = ulp_follow(place->store, place->run, directory, &options, &report);
     progress_end(&line);
     if (!status && (first || report.fresh))
         status = tell(args, &report);
@@ -101,7 +107,8 @@ static enum ulp_status run(const struct cli_args *args) {
     if (status)
         return status;
     status = once(args, &place, directory, true);
-    while (!option_given(args, "once") && (!status || may_pass(status))) {
+    while (!option_given(args, "once") && !option_given(args, "version") &&
+           (!status || may_pass(status))) {
         complain(status, &last);
         terminal_finish(); /* Ctrl-C while nothing happens */
         wait_ms(poll_ms);
@@ -114,6 +121,7 @@ static enum ulp_status run(const struct cli_args *args) {
 static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"out", 'o', "DIR", "Where the model is kept: DIR/current is always a complete version."},
+    {"version", 0, "N", "Go to version N and end, instead of to the newest."},
     {"once", 0, NULL, "Catch up and end, instead of following on."},
     {"poll", 0, "MS", "Milliseconds between two looks at the store; 1000 unless given."},
     {"exec", 0, "COMMAND", "Run this with the shell after each new version."},

@@ -50,10 +50,16 @@ struct ulp_run_options {
 
     /* At least so many versions (0: 64) lie between two anchors. */
     unsigned anchor_every;
+
+    /* For ulp_follow(): go no further than `version`, which must be among those that the newest record still leads
+     * to (ULP_E_UNREACHABLE), and no older than what the directory holds (ULP_E_USAGE). */
+    int stop_at_version;
+    uint64_t version;
 };
 
 struct ulp_run_report {
     struct ulp_run_record head;
+    uint64_t version;       /* that the directory holds */
     uint64_t fetched_bytes; /* by this call */
     unsigned fetched_patches, fetched_anchors;
     uint64_t stored_bytes; /* by this call */

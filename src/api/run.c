@@ -46,16 +46,17 @@ enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t 
 enum ulp_status ulp_publish(struct ulp_store *store, const char *run, const char *directory,
                             const char *path, uint64_t step, const struct ulp_run_options *options,
                             struct ulp_run_report *ret_report) {
+    struct ulp_run_options newest = options ? *options : plain_options;
     struct replica replica = {0};
     struct ulp_run_report report = {0};
     enum ulp_status status;
 
     if (!store || !run || !directory || !path)
         return missing(__func__);
+    newest.stop_at_version = 0; /* only the newest can be built on */
     status = replica_open(directory, &replica);
     if (!status)
-        status =
-            publish(store, run, &replica, path, step, options ? options : &plain_options, &report);
+        status = publish(store, run, &replica, path, step, &newest, &report);
     replica_release(&replica);
     if (!status && ret_report)
         *ret_report = report;

@@ -165,17 +165,37 @@ static enum ulp_status go(const struct following *f, const struct way *way,
 
 /* ---- all of it ---- */
 
+/* A version of the past has a record of its own, which names its root. */
+static enum ulp_status check_past(const struct following *f, const struct way *last) {
+    struct log_entry entry = {0};
+    char path[PATH_MAX];
+    enum ulp_status status = log_read(f->store, f->run, last->sequence, &entry);
+
+    if (!status && entry.record.version != last->to)
+        status = fail(ULP_E_CHAIN, "record %llu of run %s did not publish version %llu",
+                      (unsigned long long)last->sequence, quote(f->run).text,
+                      (unsigned long long)last->to);
+    if (!status)
+        status = replica_version_path(f->replica, last->to, path);
+    if (!status)
+        status = check_root(f, path, &entry.record.root);
+    log_entry_release(&entry);
+    return status;
+}
+
 /* `current` leads to the record's version only when it has the record's root; a way on the way there was verified by
  * its own. */
-static enum ulp_status travel(const struct following *f, const struct record *record) {
+static enum ulp_status travel(const struct following *f, const struct record *record, uint64_t to) {
     struct arena arena = {0};
     struct plan plan = {0};
-    enum ulp_status status = plan_make(record, &f->replica->held, record->version, &arena, &plan);
+    enum ulp_status status = plan_make(record, &f->replica->held, to, &arena, &plan);
 
     if (!status && plan.anchor)
         status = start_from(f, plan.anchor, record);
     for (size_t i = 0; !status && i < plan.way_count; i++)
         status = go(f, plan.ways[i], record);
+    if (!status && to != record->version && plan.way_count)
+        status = check_past(f, plan.ways[plan.way_count - 1]);
     arena_release(&arena);
     return status;
 }
@@ -212,21 +232,45 @@ static enum ulp_status explain_rollback(struct ulp_store *store, const char *run
     return ULP_E_ROLLBACK;
 }
 
+/* The newest version, or the one that was asked for. */
+static enum ulp_status choose_version(const struct following *f, const struct record *record,
+                                      uint64_t *ret_version) {
+    uint64_t version = record->version;
+
+    if (f->options->stop_at_version) {
+        version = f->options->version;
+        if (version > record->version)
+            return fail(ULP_E_USAGE, "run %s is at version %llu; there is no version %llu yet",
+                        quote(f->run).text, (unsigned long long)record->version,
+                        (unsigned long long)version);
+        if (f->replica->held.any && f->replica->held.version > version)
+            return fail(ULP_E_USAGE,
+                        "%s holds version %llu, which is newer than %llu; use another directory",
+                        quote(f->replica->path).text, (unsigned long long)f->replica->held.version,
+                        (unsigned long long)version);
+    }
+    *ret_version = version;
+    return ULP_OK;
+}
+
 enum ulp_status follow(struct ulp_store *store, const char *run, struct replica *replica,
                        const struct ulp_run_options *options, struct log_entry *ret_head,
                        struct ulp_run_report *report) {
     const struct following f = {store, run, replica, options, report};
     struct log_entry head = {0};
+    uint64_t version = 0;
     enum ulp_status status = log_head(store, run, replica->seen ? &replica->mark : NULL, &head);
 
     if (status == ULP_E_ROLLBACK)
         status = explain_rollback(store, run, replica);
     if (!status)
         status = check_run(replica, &head.record, run);
+    if (!status)
+        status = choose_version(&f, &head.record, &version);
     if (!status) /* before anything of the run is kept, so that what is kept is known to be its */
         status = replica_see(replica, &head);
-    if (!status && !(replica->held.any && replica->held.version == head.record.version)) {
-        status = travel(&f, &head.record);
+    if (!status && !(replica->held.any && replica->held.version == version)) {
+        status = travel(&f, &head.record, version);
         report->fresh = !status;
     }
     if (status) {
@@ -234,6 +278,7 @@ enum ulp_status follow(struct ulp_store *store, const char *run, struct replica 
         return status;
     }
     report->head = record_summary(&head.record);
+    report->version = replica->held.version;
     *ret_head = head;
     return ULP_OK;
 }

@@ -79,7 +79,7 @@ class Verbs(RunCase):
         self.assertLess(abs(made[1]["time_ms"] / 1000 - time.time()), 600)
 
         done = self.follow()
-        self.assertEqual(set(done), RECORD | {"fetched_bytes", "fetched_patches", "fetched_anchors", "fresh"})
+        self.assertEqual(set(done), RECORD | {"fetched_bytes", "fetched_patches", "fetched_anchors", "fresh", "held_version"})
         self.assertEqual((done["fetched_anchors"], done["fetched_patches"], done["fresh"]), (1, 1, True))
         self.assertEqual(done["fetched_bytes"], made[0]["anchor_bytes"] + made[1]["patch_bytes"])
         self.assertEqual(self.current("out"), made[1]["root"])
@@ -220,6 +220,16 @@ class Verbs(RunCase):
         self.wait_for(lambda: self.current("out") == made["root"])
         self.assertIsNone(follower.poll())
 
+    def test_a_version_of_the_past(self):
+        made = [self.publish(path) for path in self.steps]
+        for version in (1, 3, 0):
+            seen = self.follow(f"out-{version}", "--version", version)
+            self.assertEqual((seen["version"], seen["held_version"]), (3, version))
+            self.assertEqual(self.current(f"out-{version}"), made[version]["root"])
+        self.assertEqual(self.follow("out-0")["held_version"], 3)
+        self.fails(2, "there is no version 4 yet", "follow", *self.place(), "--out", self.dir / "o", "--version", 4)
+        self.fails(2, "which is newer", "follow", *self.place(), "--out", self.dir / "out-3", "--version", 1)
+
 
 class Plan(CliCase):
     def test_a_published_example(self):
@@ -255,7 +265,7 @@ class Fsck(Verbs):
 
     test_publish_follow_log = test_a_patch_is_all_that_is_fetched = test_in_words = test_a_url_is_a_store = None
     test_usage = test_refusals = test_a_missing_part = test_exec = test_following_on = None
-    test_a_part_that_comes_late = None
+    test_a_part_that_comes_late = test_a_version_of_the_past = None
 
     def setUp(self):
         super().setUp()

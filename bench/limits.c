@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Plain loops that compilers turn into the widest loads of each clone. Clones are chosen before the thread
- * sanitizer is ready, which ends such a program at once. */
+/* Plain loops that compilers turn into the widest loads of each clone. Clones are chosen before the
+ * thread sanitizer is ready, which ends such a program at once. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

@@ -23,8 +23,8 @@
 /* One change in a hundred BF16 elements, at places without a pattern. */
 #define CHANGED_SHARE 100u
 
-/* What we promise of the limits: count and collect this share of the compare, the digest at most twice
- * the time of the read. */
+/* What we promise of the limits: count and collect this share of the compare, the digest at most
+ * twice the time of the read. */
 #define SCAN_TARGET 0.8
 #define DIGEST_TARGET 2.0
 

@@ -7,8 +7,8 @@
 /* Blocks that one task evolves: some 30 ms of work. */
 #define TASK_BLOCKS 64u
 
-/* A state that starts exactly a power of two behind another competes with it for the same places in the
- * caches, which real weights do not. */
+/* A state that starts exactly a power of two behind another competes with it for the same places in
+ * the caches, which real weights do not. */
 #define STAGGER 4160u
 
 #define TUNING_BLOCKS 8u

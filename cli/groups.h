@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tensors gathered into groups that people think in: a layer, which is everything under a name with a
- * number in it ("model.layers.7"), or a tensor that belongs to none.
+ * Tensors gathered into groups that people think in: a layer, which is everything under a name with
+ * a number in it ("model.layers.7"), or a tensor that belongs to none.
  */
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H

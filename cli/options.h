@@ -29,8 +29,8 @@ bool option_given(const struct cli_args *args, const char *name);
 enum ulp_status option_count(const struct cli_args *args, const char *name, uint64_t min,
                              uint64_t max, uint64_t *value);
 
-/* Bytes: "256MiB", "1.5GiB", "2g", "100MB", "4096". K, M, G and T are powers of 1024, with "B" behind
- * them of a thousand, as everywhere. */
+/* Bytes: "256MiB", "1.5GiB", "2g", "100MB", "4096". K, M, G and T are powers of 1024, with "B"
+ * behind them of a thousand, as everywhere. */
 enum ulp_status option_size(const struct cli_args *args, const char *name, uint64_t min,
                             uint64_t max, uint64_t *value);
 

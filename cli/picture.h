@@ -4,9 +4,9 @@
 #define CLI_PICTURE_H
 
 /*
- * Prints a bar of `width` columns of which `share` (0 to 1) is filled; something that is not nothing
- * shows. On a terminal that takes UTF-8 it is drawn in eighths of a column; elsewhere with '#', so that
- * what goes into a pipe or file is the same everywhere.
+ * Prints a bar of `width` columns of which `share` (0 to 1) is filled; something that is not
+ * nothing shows. On a terminal that takes UTF-8 it is drawn in eighths of a column; elsewhere with
+ * '#', so that what goes into a pipe or file is the same everywhere.
  */
 void print_bar(double share, unsigned width);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A model of costs that fits on a page: what is sent, how long that takes, and what it costs in waiting. */
+/* A model of costs that fits on a page: what is sent, how long that takes, and what it costs in
+ * waiting. */
 #include "cli/options.h"
 #include "cli/output.h"
 

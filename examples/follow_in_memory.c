@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker that is busy: all the work is done ahead, beside the running model; the pause is the short
- * commit; and if the new weights do no good, undo brings the old ones back. The patch never touches disk.
+ * A worker that is busy: all the work is done ahead, beside the running model; the pause is the
+ * short commit; and if the new weights do no good, undo brings the old ones back. The patch never
+ * touches disk.
  */
 #include <stdint.h>
 #include <stdio.h>

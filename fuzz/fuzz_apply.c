@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a diff to an apply, and damaged in between. The first bytes choose dtypes, coder, history and old weights; the
- * next make the new ones; the last ones, in fours, overwrite bytes of the patch, whose checksums are then
- * made right again. What was not damaged must give the new weights, and the old ones when undone. What
- * was must be refused, the weights untouched, or give exactly the new weights all the same.
+ * From a diff to an apply, and damaged in between. The first bytes choose dtypes, coder, history
+ * and old weights; the next make the new ones; the last ones, in fours, overwrite bytes of the
+ * patch, whose checksums are then made right again. What was not damaged must give the new weights,
+ * and the old ones when undone. What was must be refused, the weights untouched, or give exactly
+ * the new weights all the same.
  */
 #include "base/buffer.h"
 #include "base/endian.h"
@@ -64,7 +65,8 @@ static bool same(const struct state *a, const struct state *b) {
     return true;
 }
 
-/* Chunk checksums stand in the table behind varints, so they are found by opening the undamaged patch. */
+/* Chunk checksums stand in the table behind varints, so they are found by opening the undamaged
+ * patch. */
 struct places {
     size_t table, chunk_count;
     size_t offset[2], bytes[2], checksum[2];

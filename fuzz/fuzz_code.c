@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The codec on any bytes. The first three choose the type, the history, the coder, the blocks and the
- * old weights. What follows is either a segment, to be opened and decoded, or it makes new weights,
- * which must be the same after being encoded and decoded.
+ * The codec on any bytes. The first three choose the type, the history, the coder, the blocks and
+ * the old weights. What follows is either a segment, to be opened and decoded, or it makes new
+ * weights, which must be the same after being encoded and decoded.
  */
 #include "code/code.h"
 #include "fuzz/target.h"

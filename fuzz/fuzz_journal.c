@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The journal of a change in place from any bytes, behind a right header, for a small fixed model. Its records
- * stay inside of the blocks that they name; values are only looked at as far as they reach.
+ * The journal of a change in place from any bytes, behind a right header, for a small fixed model.
+ * Its records stay inside of the blocks that they name; values are only looked at as far as they
+ * reach.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "fuzz/target.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A record of a run's log from any bytes, with the hash behind them that they need. What is accepted is in order, and
- * written again it is the same to the byte. A way through its map, if there is one, leads to its version.
+ * A record of a run's log from any bytes, with the hash behind them that they need. What is
+ * accepted is in order, and written again it is the same to the byte. A way through its map, if
+ * there is one, leads to its version.
  */
 #include "base/limits.h"
 #include "chain/plan.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of a patch from any bytes, under a trailer that fits them: the first byte says how long the
- * chunks in front of it are. What is accepted is canonical, its grid covers what it says, and its sums
- * give its child.
+ * The table of a patch from any bytes, under a trailer that fits them: the first byte says how long
+ * the chunks in front of it are. What is accepted is canonical, its grid covers what it says, and
+ * its sums give its child.
  */
 #include "fuzz/target.h"
 #include "patch/table.h"
@@ -48,8 +48,8 @@ static bool is_refusal(enum ulp_status status) {
            status == ULP_E_SIZE;
 }
 
-/* A fuzzer does not find a SHA-256, so the right child is put into its place. Then nothing is left that
- * could be wrong. */
+/* A fuzzer does not find a SHA-256, so the right child is put into its place. Then nothing is left
+ * that could be wrong. */
 static void check_proved(const struct table *table, struct trailer trailer, uint8_t *bytes) {
     struct table proved = {0};
     struct ulp_root root;

@@ -119,8 +119,8 @@ static void row_round(float *weight, enum synth_dtype dtype) {
 }
 
 /*
- * The updates of the run with FP32 masters were 3.5 % smaller than this model's, those of the run in
- * BF16 3.5 % larger: there Adam's second moment is BF16 too, and is slow to grow when it rounds.
+ * The updates of the run with FP32 masters were 3.5 % smaller than this model's, those of the run
+ * in BF16 3.5 % larger: there Adam's second moment is BF16 too, and is slow to grow when it rounds.
  */
 static float update_gain(enum synth_regime regime) {
     return regime == SYNTH_MASTER ? 0.966f : 1.036f;

@@ -161,11 +161,11 @@ ULP_API enum ulp_status ulp_state_digest(const struct ulp_tensor *tensors, size_
  * Keeping a root up to date costs time in proportion to the changes: adjust the sums of the tensors
  * that change, then hash the sums again.
  *
- * ulp_sum_replace() adjusts `sum` for a change that is about to be made to `tensor`: the elements at
- * first_element + positions[i] (strictly ascending; first_element a multiple of 8) become values[i].
- * The tensor's data must still be the old ones; called after the change with the old values, it
- * undoes the adjustment. Elements are counted in words of 8, 4, 2 or 1 bytes, whichever the dtype's
- * width allows; packed types (4 or 6 bits) are counted in bytes.
+ * ulp_sum_replace() adjusts `sum` for a change that is about to be made to `tensor`: the elements
+ * at first_element + positions[i] (strictly ascending; first_element a multiple of 8) become
+ * values[i]. The tensor's data must still be the old ones; called after the change with the old
+ * values, it undoes the adjustment. Elements are counted in words of 8, 4, 2 or 1 bytes, whichever
+ * the dtype's width allows; packed types (4 or 6 bits) are counted in bytes.
  */
 ULP_API enum ulp_status ulp_sum_replace(const struct ulp_tensor *tensor, uint64_t first_element,
                                         const uint32_t *positions, const void *values, size_t count,

@@ -159,8 +159,8 @@ ULP_API enum ulp_status ulp_diff_file(const struct ulp_weights *weights,
 
 /*
  * An opened patch, its table verified. Any number of threads may use it. Opening takes memory in
- * proportion to the table, whatever that announces, and for the names of tensors, which take less in
- * the table: at most 100 MB.
+ * proportion to the table, whatever that announces, and for the names of tensors, which take less
+ * in the table: at most 100 MB.
  *
  * ULP_E_NOT_A_PATCH, ULP_E_VERSION, ULP_E_TRUNCATED; ULP_E_CHECKSUM for a damaged table,
  * ULP_E_TABLE, ULP_E_REGIONS and the statuses of tensor descriptions for a forged one, ULP_E_LIMIT

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs: a trainer publishes each step to a store; any number of workers follow, each at its own pace.
+ * Runs: a trainer publishes each step to a store; any number of workers follow, each at its own
+ * pace.
  *
  *     ulp_publish(store, "run", "state", "checkpoint", step, NULL, NULL);   the trainer, after each step
  *     ulp_follow(store, "run", "replica", NULL, NULL);                      a worker, now and then
  *
- * Both keep a directory with a complete model in `DIRECTORY/current`, a link that is switched in one go, so whoever
- * loads it sees one version or the next. A process may be killed at any moment; the next call goes on from there.
- * docs/format/chain.md describes what is in the store.
+ * Both keep a directory with a complete model in `DIRECTORY/current`, a link that is switched in
+ * one go, so whoever loads it sees one version or the next. A process may be killed at any moment;
+ * the next call goes on from there. docs/format/chain.md describes what is in the store.
  */
 #ifndef ULPSYNC_RUN_H
 #define ULPSYNC_RUN_H
@@ -45,14 +46,16 @@ struct ulp_run_options {
     struct ulp_pool *pool;
     const struct ulp_progress *progress;
 
-    /* Every so many versions (0: 8) a patch is made without history, so that who comes late can go on from there. */
+    /* Every so many versions (0: 8) a patch is made without history, so that who comes late can go
+     * on from there. */
     unsigned history_reset;
 
     /* At least so many versions (0: 64) lie between two anchors. */
     unsigned anchor_every;
 
-    /* For ulp_follow(): go no further than `version`, which must be among those that the newest record still leads
-     * to (ULP_E_UNREACHABLE), and no older than what the directory holds (ULP_E_USAGE). */
+    /* For ulp_follow(): go no further than `version`, which must be among those that the newest
+     * record still leads to (ULP_E_UNREACHABLE), and no older than what the directory holds
+     * (ULP_E_USAGE). */
     int stop_at_version;
     uint64_t version;
 };
@@ -67,12 +70,13 @@ struct ulp_run_report {
 };
 
 /*
- * Publishes the model at `path` as the run's next version: compares it with the last one, which `directory` holds or
- * is brought to first, stores the patch, checks it, and only then adds the record that makes it known. The first
- * version of a run, and some later ones, are stored whole: the model's files with what lies beside them.
+ * Publishes the model at `path` as the run's next version: compares it with the last one, which
+ * `directory` holds or is brought to first, stores the patch, checks it, and only then adds the
+ * record that makes it known. The first version of a run, and some later ones, are stored whole:
+ * the model's files with what lies beside them.
  *
- * Of several publishers of one run one is first; the others fail with ULP_E_FENCED and have changed nothing. The
- * directory belongs to this run alone: ULP_E_BUSY while another process uses it.
+ * Of several publishers of one run one is first; the others fail with ULP_E_FENCED and have changed
+ * nothing. The directory belongs to this run alone: ULP_E_BUSY while another process uses it.
  */
 ULP_API enum ulp_status ulp_publish(struct ulp_store *store, const char *run, const char *directory,
                                     const char *path, uint64_t step,
@@ -80,9 +84,9 @@ ULP_API enum ulp_status ulp_publish(struct ulp_store *store, const char *run, co
                                     struct ulp_run_report *ret_report);
 
 /*
- * Brings `directory` to the run's newest version, by the cheapest way from what it holds. Every byte that is fetched is verified
- * before it is used, and every version's root before `current` leads to it. A directory that holds nothing yet
- * is made and starts from an anchor.
+ * Brings `directory` to the run's newest version, by the cheapest way from what it holds. Every
+ * byte that is fetched is verified before it is used, and every version's root before `current`
+ * leads to it. A directory that holds nothing yet is made and starts from an anchor.
  */
 ULP_API enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char *directory,
                                    const struct ulp_run_options *options,

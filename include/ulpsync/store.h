@@ -7,9 +7,10 @@
  *     ulp_store_create(store, "run/log/1", data, bytes);  ULP_E_EXISTS if somebody was first
  *     ulp_store_free(store);
  *
- * A key is one or more parts joined by '/': letters, digits, '.', '-' and '_', not beginning with '.'; a
- * part has at most 200 bytes, a key at most 900. In a directory there cannot be both an object `a` and one
- * `a/b`: whoever comes second fails with ULP_E_FILE_KIND. What a store holds is untrusted: whoever reads verifies.
+ * A key is one or more parts joined by '/': letters, digits, '.', '-' and '_', not beginning with
+ * '.'; a part has at most 200 bytes, a key at most 900. In a directory there cannot be both an
+ * object `a` and one `a/b`: whoever comes second fails with ULP_E_FILE_KIND. What a store holds is
+ * untrusted: whoever reads verifies.
  */
 #ifndef ULPSYNC_STORE_H
 #define ULPSYNC_STORE_H
@@ -25,26 +26,29 @@ extern "C" {
 #define ULP_KEY_BYTES_MAX 900
 #define ULP_KEY_PART_BYTES_MAX 200
 
-/* Hears of one object; a non-zero answer ends the listing, which then fails with ULP_E_CANCELLED. */
+/* Hears of one object; a non-zero answer ends the listing, which then fails with ULP_E_CANCELLED.
+ * */
 typedef int (*ulp_store_entry)(void *user, const char *key, uint64_t bytes);
 
 /*
- * What a store must be able to do. All functions may be called from several threads at once. Keys have been checked. A
- * failure leaves a message with ulp_fail(). Objects that are being written are invisible until they are complete, to
- * last: when a function returns ULP_OK, what it wrote survives a crash of the machine that keeps it.
+ * What a store must be able to do. All functions may be called from several threads at once. Keys
+ * have been checked. A failure leaves a message with ulp_fail(). Objects that are being written are
+ * invisible until they are complete, to last: when a function returns ULP_OK, what it wrote
+ * survives a crash of the machine that keeps it.
  */
 struct ulp_store_ops {
-    /* Reads up to `bytes` bytes from `offset` on and says how many there were and how long the object is. An offset
-     * at or behind its end gives none. ULP_E_NOT_FOUND. */
+    /* Reads up to `bytes` bytes from `offset` on and says how many there were and how long the
+     * object is. An offset at or behind its end gives none. ULP_E_NOT_FOUND. */
     enum ulp_status (*read)(void *self, const char *key, uint64_t offset, void *data, size_t bytes,
                             size_t *ret_read, uint64_t *ret_total);
 
-    /* Puts a small object where none is: exactly one of several callers succeeds, the others fail with ULP_E_EXISTS and
-     * change nothing. Log records are written with this. */
+    /* Puts a small object where none is: exactly one of several callers succeeds, the others fail
+     * with ULP_E_EXISTS and change nothing. Log records are written with this. */
     enum ulp_status (*create)(void *self, const char *key, const void *data, size_t bytes);
 
-    /* A large object, written in order. `put_end` with `keep` puts it into place, over what may be there (parts are named by
-     * their contents, so that is the same); without, nothing of it is left. It ends the writer either way. */
+    /* A large object, written in order. `put_end` with `keep` puts it into place, over what may be
+     * there (parts are named by their contents, so that is the same); without, nothing of it is
+     * left. It ends the writer either way. */
     enum ulp_status (*put_begin)(void *self, const char *key, void **ret_writer);
     enum ulp_status (*put_write)(void *self, void *writer, const void *data, size_t bytes);
     enum ulp_status (*put_end)(void *self, void *writer, int keep);
@@ -52,8 +56,8 @@ struct ulp_store_ops {
     /* How long an object is. ULP_E_NOT_FOUND. */
     enum ulp_status (*stat)(void *self, const char *key, uint64_t *ret_bytes);
 
-    /* All keys that begin with `prefix` and are greater than `after` ("": all), ascending in byte order. A hint: it may lack what
-     * was just written, and never decides anything. */
+    /* All keys that begin with `prefix` and are greater than `after` ("": all), ascending in byte
+     * order. A hint: it may lack what was just written, and never decides anything. */
     enum ulp_status (*list)(void *self, const char *prefix, const char *after,
                             ulp_store_entry entry, void *user);
 
@@ -69,8 +73,8 @@ struct ulp_store;
 ULP_API enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
                                       struct ulp_store **ret_store);
 
-/* A path, or `file://` and an absolute path, taken as it is: a directory, which is made if its parent is there. Other
- * schemes fail with ULP_E_UNSUPPORTED. */
+/* A path, or `file://` and an absolute path, taken as it is: a directory, which is made if its
+ * parent is there. Other schemes fail with ULP_E_UNSUPPORTED. */
 ULP_API enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store);
 
 /* In memory, gone with the handle. */
@@ -92,8 +96,8 @@ ULP_API enum ulp_status ulp_store_list(struct ulp_store *store, const char *pref
                                        const char *after, ulp_store_entry entry, void *user);
 ULP_API enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key);
 
-/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. After a piece that could not be
- * written all others fail in the same way, and the object is not kept. */
+/* Writing a large object in order; ulp_store_put_end() ends the writer in any case. After a piece
+ * that could not be written all others fail in the same way, and the object is not kept. */
 struct ulp_store_writer;
 ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                             struct ulp_store_writer **ret_writer);
@@ -113,8 +117,8 @@ enum ulp_store_op {
     ULP_STORE_REMOVE
 };
 
-/* One operation that has ended. `key` is the prefix of a listing; `bytes` is what was read or written, for the end of a
- * writer all that it put into place, and 0 for what failed. */
+/* One operation that has ended. `key` is the prefix of a listing; `bytes` is what was read or
+ * written, for the end of a writer all that it put into place, and 0 for what failed. */
 struct ulp_store_event {
     enum ulp_store_op op;
     const char *key;
@@ -141,8 +145,8 @@ enum ulp_fault {
 /* Asked before each operation, from whichever thread uses the store, also from several at once. */
 typedef enum ulp_fault (*ulp_store_decide)(void *user, enum ulp_store_op op, const char *key);
 
-/* For tests: a store that does what `inner` does, except where it is told to fail. Takes over `inner`, also when it
- * fails itself. */
+/* For tests: a store that does what `inner` does, except where it is told to fail. Takes over
+ * `inner`, also when it fails itself. */
 ULP_API enum ulp_status ulp_store_fault(struct ulp_store *inner, ulp_store_decide decide,
                                         void *user, struct ulp_store **ret_store);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading numbers and bytes out of a table that cannot be trusted. After the first failure everything
- * reads as zero; the status is looked at once at the end of a stretch.
+ * Reading numbers and bytes out of a table that cannot be trusted. After the first failure
+ * everything reads as zero; the status is looked at once at the end of a stretch.
  *
  * A varint has seven bits per byte, lowest first; the highest bit says that more follow.
  */

@@ -77,8 +77,9 @@ static bool taken(int result, unsigned *tries) {
     return result < 0 && errno == EEXIST && ++*tries < TEMPORARY_TRIES;
 }
 
-/* A file without a name vanishes with the process, however that ends. Where the file system has none
- * of those, or /proc is missing, through which it gets its name later, a hidden name serves. */
+/* A file without a name vanishes with the process, however that ends. Where the file system has
+ * none of those, or /proc is missing, through which it gets its name later, a hidden name serves.
+ * */
 static enum ulp_status create_temporary(struct file_writer *writer) {
     int directory = descriptor(writer->directory), file = -1;
     unsigned tries = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A strict JSON reader that pulls one token after another out of memory it does not own and builds
- * no tree, so a hostile header of 100 MB costs no more than the strings that the caller keeps, or the
- * longest one that is skipped.
+ * no tree, so a hostile header of 100 MB costs no more than the strings that the caller keeps, or
+ * the longest one that is skipped.
  *
  *     json_object_begin(&json);
  *     while (!(status = json_member(&json, &key, &more)) && more)

@@ -35,8 +35,8 @@
 /* Pieces of a patch: enough for 2^46 elements, or for every tensor that there may be. */
 #define LIMIT_PIECES (1u << 22)
 
-/* Regions that a patch, or all parts of one, may be made of: a tile of each tensor for each of a thousand
- * ranks. Those that lie beside each other are compared in pairs. */
+/* Regions that a patch, or all parts of one, may be made of: a tile of each tensor for each of a
+ * thousand ranks. Those that lie beside each other are compared in pairs. */
 #define LIMIT_REGIONS (1u << 22)
 #define LIMIT_REGION_PAIRS (1u << 28)
 

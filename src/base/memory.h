@@ -14,7 +14,8 @@
 /* `count` elements of `size` bytes; ULP_E_NOMEM also when the product overflows. */
 enum ulp_status mem_zeroed(size_t count, size_t size, void *ret_pointer);
 
-/* Grows or shrinks *pointer (which may be NULL); on failure *pointer is untouched and still owned. */
+/* Grows or shrinks *pointer (which may be NULL); on failure *pointer is untouched and still owned.
+ * */
 enum ulp_status mem_resize(void *pointer, size_t count, size_t size);
 
 /* Makes room for one more element in an array of *room elements, `count` of them used. */

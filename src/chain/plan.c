@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Ways are sorted by the version that they lead to, so one pass over them finds the cheapest way to each. A
- * place is a version, and whether the one in front of it is held too.
+ * Ways are sorted by the version that they lead to, so one pass over them finds the cheapest way to
+ * each. A place is a version, and whether the one in front of it is held too.
  */
 #include "chain/plan.h"
 

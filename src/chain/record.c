@@ -184,8 +184,8 @@ static enum ulp_status read_way(struct cursor *cursor, struct arena *arena, stru
     return status;
 }
 
-/* Nothing else vouches for the newest record: without its own hash at the end a flipped bit would be another record,
- * and a follower that has seen it would refuse the right one for ever. */
+/* Nothing else vouches for the newest record: without its own hash at the end a flipped bit would
+ * be another record, and a follower that has seen it would refuse the right one for ever. */
 static enum ulp_status check_hash(struct cursor *cursor) {
     struct hash hash;
     enum ulp_status status;

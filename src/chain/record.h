@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A record of a run's log. Each names the record before it by hash, the state that is now the newest, and,
- * as a map, what leads there: patches between versions (ways) and full states (anchors). So the newest record is
- * all that a follower has to read in order to know what to fetch. docs/format/chain.md describes the bytes.
+ * A record of a run's log. Each names the record before it by hash, the state that is now the
+ * newest, and, as a map, what leads there: patches between versions (ways) and full states
+ * (anchors). So the newest record is all that a follower has to read in order to know what to
+ * fetch. docs/format/chain.md describes the bytes.
  *
- * A version is a state of the run, numbered from 0; a record that publishes one has a higher number than the
- * one before. Other records only change the map.
+ * A version is a state of the run, numbered from 0; a record that publishes one has a higher number
+ * than the one before. Other records only change the map.
  */
 #ifndef CHAIN_RECORD_H
 #define CHAIN_RECORD_H
@@ -69,8 +70,8 @@ struct record {
 
 enum ulp_status record_write(const struct record *record, struct buffer *out);
 
-/* Everything that the record points to is in the arena. Refuses what is not canonical; ULP_E_CHECKSUM if the hash at
- * its end is not that of the bytes in front. */
+/* Everything that the record points to is in the arena. Refuses what is not canonical;
+ * ULP_E_CHECKSUM if the hash at its end is not that of the bytes in front. */
 enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *arena,
                             struct record *ret_record);
 

@@ -46,8 +46,8 @@ static inline uint8_t *bits_end(struct bit_writer *writer) {
     return writer->at;
 }
 
-/* Reads towards the front. `left` goes below zero when more is asked for than is there; the bits are
- * zero then, and nothing in front of `begin` is touched. */
+/* Reads towards the front. `left` goes below zero when more is asked for than is there; the bits
+ * are zero then, and nothing in front of `begin` is touched. */
 struct bit_reader {
     const uint8_t *begin;
     size_t bytes;

@@ -10,8 +10,8 @@
 
 #define NONE 0xff
 
-/* Every pair is priced, so the number of groups to start with is limited; cells beyond it, the least
- * seen, go with their neighbours. */
+/* Every pair is priced, so the number of groups to start with is limited; cells beyond it, the
+ * least seen, go with their neighbours. */
 #define GROUPS_MAX 128u
 
 /* Cells that belong together. */

@@ -4,8 +4,8 @@
  * ones. docs/format/code.md describes the stream.
  *
  * A segment is a sequence of blocks that share their models; a block is a run of elements of one
- * tensor that is decoded by itself. How the stream is parsed does not depend on the weights, so it can
- * be entropy-decoded before they are looked at.
+ * tensor that is decoded by itself. How the stream is parsed does not depend on the weights, so it
+ * can be entropy-decoded before they are looked at.
  */
 #ifndef CODE_CODE_H
 #define CODE_CODE_H
@@ -54,24 +54,24 @@ struct code_encoder;
 enum ulp_status code_encoder_new(struct code_encoder **ret_encoder);
 void code_encoder_free(struct code_encoder *encoder);
 
-/* Appends the segment to `out`. Only with CODE_HISTORY may the blocks have moves. The bytes depend on
- * the arguments alone. */
+/* Appends the segment to `out`. Only with CODE_HISTORY may the blocks have moves. The bytes depend
+ * on the arguments alone. */
 enum ulp_status code_encode(struct code_encoder *encoder, struct code_kind kind,
                             enum code_coder coder, const struct code_block *blocks, size_t count,
                             struct buffer *out);
 
 /*
- * Appends the shortest segment that can be expected: CODE_CONTEXT, or CODE_HISTORY with `history`; where
- * few elements change or many, the other coders are tried, too. The first of equals wins, so that
- * the bytes again depend on the arguments alone.
+ * Appends the shortest segment that can be expected: CODE_CONTEXT, or CODE_HISTORY with `history`;
+ * where few elements change or many, the other coders are tried, too. The first of equals wins, so
+ * that the bytes again depend on the arguments alone.
  */
 enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind kind, bool history,
                                  const struct code_block *blocks, size_t count, struct buffer *out,
                                  enum code_coder *ret_coder);
 
 /*
- * Who wants to know the places of the changes, ascending, hears of each block once, in order, while its
- * elements are still in the cache. NULL: nobody.
+ * Who wants to know the places of the changes, ascending, hears of each block once, in order, while
+ * its elements are still in the cache. NULL: nobody.
  */
 typedef void (*code_changes_fn)(void *user, size_t block, const uint32_t *positions,
                                 uint32_t count);
@@ -111,8 +111,8 @@ enum ulp_status code_decode(const struct code_segment *segment, struct code_scra
                             void *ret_values, uint32_t *ret_count);
 
 /*
- * Reads a payload without the weights: fails if it is damaged. Context-coded ones tell how far their
- * elements move, in ulps; `fn`, which may be NULL, hears of each.
+ * Reads a payload without the weights: fails if it is damaged. Context-coded ones tell how far
+ * their elements move, in ulps; `fn`, which may be NULL, hears of each.
  */
 enum ulp_status code_each_size(const struct code_segment *segment, struct code_scratch *scratch,
                                size_t block, void (*fn)(void *user, uint64_t size), void *user);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The two walks over the weights. Within each class of a block the elements are numbered; an event's
- * gap is the number of elements of its class between it and the event before. An event is a change,
- * or in a flipped class an element that does not change.
+ * The two walks over the weights. Within each class of a block the elements are numbered; an
+ * event's gap is the number of elements of its class between it and the event before. An event is a
+ * change, or in a flipped class an element that does not change.
  */
 #ifndef CODE_CONTEXT_SCAN_H
 #define CODE_CONTEXT_SCAN_H
@@ -27,17 +27,17 @@ struct event_list {
  * more than it counts. */
 #define LIST_SLACK 16u
 
-/* Adds a block to the lists, which have room for all its elements, and its elements to what was seen of
- * each class. Writes the changes' positions, for which there is as much room. */
+/* Adds a block to the lists, which have room for all its elements, and its elements to what was
+ * seen of each class. Writes the changes' positions, for which there is as much room. */
 void scan_encode(struct code_kind kind, const struct class_map *map, const struct code_block *block,
                  struct event_list *lists, uint64_t *seen, uint32_t *positions);
 
-/* Entries that must be there behind the ranks and values of the last class: a walk may read that far
- * before it notices that there are too few. */
+/* Entries that must be there behind the ranks and values of the last class: a walk may read that
+ * far before it notices that there are too few. */
 #define FEED_SLACK 4096u
 
-/* What the decoder's walk is led by, per class: the ranks of the events, ascending and with UINT32_MAX
- * behind them, and the values. */
+/* What the decoder's walk is led by, per class: the ranks of the events, ascending and with
+ * UINT32_MAX behind them, and the values. */
 struct event_feed {
     const uint32_t *ranks;
     const uint32_t *values;

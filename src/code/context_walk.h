@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the walks share. A twin takes as many whole groups of 64 elements as it can and leaves its state
- * where the portable walk goes on.
+ * What the walks share. A twin takes as many whole groups of 64 elements as it can and leaves its
+ * state where the portable walk goes on.
  */
 #ifndef CODE_CONTEXT_WALK_H
 #define CODE_CONTEXT_WALK_H

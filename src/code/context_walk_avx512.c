@@ -3,11 +3,14 @@
  * For AMD since Zen 4 and Intel since Ice Lake. 4096 elements at a time, in steps that stay in the
  * nearest cache and do not wait for each other:
  *
- * 1. A byte permutation maps the exponents of 64 elements to classes, which are kept as bytes and as
+ * 1. A byte permutation maps the exponents of 64 elements to classes, which are kept as bytes and
+ * as
  *    four planes of bits; the same pass compares old and new.
- * 2. From the planes, 512 elements to an instruction, come the places of each class as bits, and from
+ * 2. From the planes, 512 elements to an instruction, come the places of each class as bits, and
+ * from
  *    running population counts how many of them there are up to each group of 64.
- * 3. An event's rank then is a table entry less one population count, and a rank's place is a search
+ * 3. An event's rank then is a table entry less one population count, and a rank's place is a
+ * search
  *    in two vectors and one bit deposit.
  *
  * The words of 64 groups stand as an 8 x 8 matrix with a group's number in columns first, so that
@@ -55,10 +58,10 @@ static inline uint32_t count_of(const struct chunk *chunk, uint32_t class) {
     return chunk->upto[class][GROUPS - 1];
 }
 
-/* What comes is fetched bit by bit while a chunk is computed: the hardware does not look that far, and
- * all at once it would wait. Two streams go into the second cache first and a chunk ahead into the
- * nearest; for one stream the second cache is enough. A part is a line of 64 bytes; a chunk has 64 of
- * them, of which each step fetches some. */
+/* What comes is fetched bit by bit while a chunk is computed: the hardware does not look that far,
+ * and all at once it would wait. Two streams go into the second cache first and a chunk ahead into
+ * the nearest; for one stream the second cache is enough. A part is a line of 64 bytes; a chunk has
+ * 64 of them, of which each step fetches some. */
 #define AHEAD_ALONE (4 * CHUNK)
 #define AHEAD_FAR (8 * CHUNK)
 #define AHEAD_NEAR (2 * CHUNK)
@@ -303,8 +306,8 @@ INLINE void number_elements(uint32_t classes, uint32_t flipped, const uint8_t *o
         number_class(chunk, k);
 }
 
-/* The places of all flagged elements. Two are written without asking: at 1 % most groups have no more,
- * and a branch could not be foreseen. */
+/* The places of all flagged elements. Two are written without asking: at 1 % most groups have no
+ * more, and a branch could not be foreseen. */
 INLINE uint32_t list_flagged(struct chunk *chunk, const uint8_t *old, const uint8_t *new) {
     uint32_t count = 0;
 
@@ -556,8 +559,8 @@ INLINE bool find_changes(struct decoder *d, const uint8_t *old) {
     return true;
 }
 
-/* The new elements of a vector of changes, or of fewer at the end. Takes values without asking how many
- * a class has left: the arrays do not end there, and it is counted afterwards. */
+/* The new elements of a vector of changes, or of fewer at the end. Takes values without asking how
+ * many a class has left: the arrays do not end there, and it is counted afterwards. */
 INLINE __m256i take_values(struct decoder *d, uint32_t from, __mmask16 valid) {
     const __m512i one = _mm512_set1_epi32(1), zero = _mm512_setzero_si512();
     const __m512i raw = _mm512_loadu_si512(d->class + from);

@@ -176,8 +176,8 @@ static enum ulp_status scratch_reserve(struct code_scratch *scratch,
     return status;
 }
 
-/* The largest value of the widest symbol would be a second form of another step, or of none. Only classes
- * whose models go that far have to be looked at. */
+/* The largest value of the widest symbol would be a second form of another step, or of none. Only
+ * classes whose models go that far have to be looked at. */
 static bool values_fit(const struct code_segment *segment, const struct event_feed *feeds) {
     const uint64_t beyond = UINT64_MAX >> (64 - 8 * segment->kind.width);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A string of bits that is either being written or being read, so that one function per field serves
- * both ways and they cannot disagree. After the first failure nothing more is read or written.
+ * A string of bits that is either being written or being read, so that one function per field
+ * serves both ways and they cannot disagree. After the first failure nothing more is read or
+ * written.
  */
 #ifndef CODE_FIELDS_H
 #define CODE_FIELDS_H

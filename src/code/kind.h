@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the coder knows of an element type: its width, and where its exponent is. The exponent of the
- * old value, which the receiver has too, tells how likely the element is to change and by how much.
+ * What the coder knows of an element type: its width, and where its exponent is. The exponent of
+ * the old value, which the receiver has too, tells how likely the element is to change and by how
+ * much.
  */
 #ifndef CODE_KIND_H
 #define CODE_KIND_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The payload of one block: gaps and values of its classes, entropy-coded. What they mean is not known
- * here; nothing depends on the weights.
+ * The payload of one block: gaps and values of its classes, entropy-coded. What they mean is not
+ * known here; nothing depends on the weights.
  */
 #ifndef CODE_PAYLOAD_H
 #define CODE_PAYLOAD_H
@@ -19,7 +19,8 @@ struct payload_decoder {
     uint32_t gap_bits[CLASSES_MAX], value_bits[CLASSES_MAX]; /* the most that one takes */
 };
 
-/* Where a block's numbers go: room for all that its entry announces, and a rank more for each class. */
+/* Where a block's numbers go: room for all that its entry announces, and a rank more for each
+ * class. */
 struct payload_target {
     uint32_t *ranks, *values;
     uint32_t *upper; /* for elements of eight bytes, else NULL */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A payload is written from its last symbol to its first. The states take turns, so eight symbols do
- * not wait for each other; they are written in rounds of eight, with all states in registers.
+ * A payload is written from its last symbol to its first. The states take turns, so eight symbols
+ * do not wait for each other; they are written in rounds of eight, with all states in registers.
  */
 #include "base/cpu.h"
 #include "code/bits.h"
@@ -46,7 +46,8 @@ INLINE struct coded code_number(uint32_t number, bool gap) {
     return gap ? code_gap(number) : code_value(number);
 }
 
-/* The extra bits and those of the state in one put, which must be at most BITS_MAX with what waits. */
+/* The extra bits and those of the state in one put, which must be at most BITS_MAX with what waits.
+ * */
 INLINE void put(struct bit_writer *bits, const struct tans_encoder *table, struct coded coded,
                 uint32_t *state) {
     uint32_t count = (*state + table->symbol[coded.symbol].bits) >> 16;
@@ -84,8 +85,8 @@ static uint32_t put_last(struct symbol_writer *writer, const struct tans_encoder
     return count - 1;
 }
 
-/* With `gaps` two symbols fit between flushes, else one. Written out, because compilers do not keep an
- * array in registers when they are to unroll the loop over it. */
+/* With `gaps` two symbols fit between flushes, else one. Written out, because compilers do not keep
+ * an array in registers when they are to unroll the loop over it. */
 INLINE void put_numbers(struct symbol_writer *writer, const struct tans_encoder *table,
                         const uint32_t *numbers, uint32_t count, bool gaps) {
     struct bit_writer bits;

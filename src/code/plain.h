@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The coders that do not need the old elements: CODE_PLAIN names the places that change and what stands
- * there afterwards, CODE_DENSE says all of the new elements. In a payload the raw planes come first,
- * one after the other; behind them is one entropy-coded part with the gaps and the coded planes.
+ * The coders that do not need the old elements: CODE_PLAIN names the places that change and what
+ * stands there afterwards, CODE_DENSE says all of the new elements. In a payload the raw planes
+ * come first, one after the other; behind them is one entropy-coded part with the gaps and the
+ * coded planes.
  */
 #ifndef CODE_PLAIN_H
 #define CODE_PLAIN_H

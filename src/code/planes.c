@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * A plane is coded when that saves at least 1 / 2^WORTH_SHIFT of it. The mantissas of BF16 weights would
- * make the whole 0.2 % smaller, and both ways take half as long again.
+ * A plane is coded when that saves at least 1 / 2^WORTH_SHIFT of it. The mantissas of BF16 weights
+ * would make the whole 0.2 % smaller, and both ways take half as long again.
  */
 #define WORTH_SHIFT 6
 
@@ -15,8 +15,8 @@
 #define COUNT_TURNS 4u
 
 /*
- * One pair of functions for each width. They work on short copies, because loops of a fixed length over
- * arrays that cannot overlap are what every compiler makes vectors of.
+ * One pair of functions for each width. They work on short copies, because loops of a fixed length
+ * over arrays that cannot overlap are what every compiler makes vectors of.
  */
 #define CHUNK 256u
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Elements as planes of bytes. An element with an exponent is first rotated left by one bit, which puts
- * its sign at the bottom and, of BF16 and FP32, the whole exponent into the top byte: that plane has
- * much to gain from a table, the others little or nothing.
+ * Elements as planes of bytes. An element with an exponent is first rotated left by one bit, which
+ * puts its sign at the bottom and, of BF16 and FP32, the whole exponent into the top byte: that
+ * plane has much to gain from a table, the others little or nothing.
  */
 #ifndef CODE_PLANES_H
 #define CODE_PLANES_H

@@ -8,8 +8,8 @@
 /* A difference this small against the largest share goes there whole, without a search. */
 #define SMALL_AGAINST_LARGEST 24
 
-/* The symbol that gains most by one state more, or loses least by one fewer: compares count / share by
- * cross-multiplication. */
+/* The symbol that gains most by one state more, or loses least by one fewer: compares count / share
+ * by cross-multiplication. */
 static uint32_t best_to_change(const uint64_t *counts, const struct tans_shares *shares,
                                uint32_t symbols, bool more) {
     uint64_t best_weight = 0;

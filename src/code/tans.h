@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tabled asymmetric numeral systems: entropy coding by walking through a table of states. A table of
- * 2^TANS_LOG states gives each symbol a share of them; coding a symbol moves the state and puts out
- * a few bits. Decoding walks back, so what is written last is read first.
+ * Tabled asymmetric numeral systems: entropy coding by walking through a table of states. A table
+ * of 2^TANS_LOG states gives each symbol a share of them; coding a symbol moves the state and puts
+ * out a few bits. Decoding walks back, so what is written last is read first.
  */
 #ifndef CODE_TANS_H
 #define CODE_TANS_H

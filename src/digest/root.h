@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The root of a state: SHA-256 over every tensor's name, dtype, shape and content sum, in name order.
- * docs/format/root.md gives the bytes that are hashed.
+ * The root of a state: SHA-256 over every tensor's name, dtype, shape and content sum, in name
+ * order. docs/format/root.md gives the bytes that are hashed.
  */
 #ifndef DIGEST_ROOT_H
 #define DIGEST_ROOT_H

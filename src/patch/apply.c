@@ -76,8 +76,8 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
     return status;
 }
 
-/* Of a whole patch the sums are those of its table, which give its child root, so this holds; of parts,
- * this is where it shows whether they fit together. */
+/* Of a whole patch the sums are those of its table, which give its child root, so this holds; of
+ * parts, this is where it shows whether they fit together. */
 static enum ulp_status check_result(struct ulp_apply *apply) {
     enum ulp_status status = table_root(&apply->weights->grid, apply->sums, &apply->root);
 

@@ -28,8 +28,8 @@ static const void *block_data(const struct decoding *d) {
     return d->job->old[piece_region(d->block.grid, d->block.piece)->tensor].data;
 }
 
-/* Straight into place, since the blocks announce as many changes as the table does. All but dense ones:
- * those announce every element, and the ones that stay are dropped. */
+/* Straight into place, since the blocks announce as many changes as the table does. All but dense
+ * ones: those announce every element, and the ones that stay are dropped. */
 static enum ulp_status decode_block(struct decoding *d, uint64_t announced) {
     const unsigned width = d->block.chunk->kind.width;
     const bool dense = code_coder_of(d->segment) == CODE_DENSE;

@@ -35,14 +35,15 @@ struct decode_times {
 };
 
 /*
- * Decodes a chunk that has bytes. The arrays of `into` have room for the chunk's blocks and for the changes
- * that its table announces; more than those are refused. The sums, those of the old state, are adjusted.
+ * Decodes a chunk that has bytes. The arrays of `into` have room for the chunk's blocks and for the
+ * changes that its table announces; more than those are refused. The sums, those of the old state,
+ * are adjusted.
  */
 enum ulp_status decode_chunk(const struct decode_job *job, size_t chunk, struct worker *worker,
                              struct decoded_chunk *into, struct decode_times *times);
 
-/* ULP_E_WRONG_RESULT, naming the tensor, unless the sums of the chunk's pieces are those of its table;
- * not for patches of regions. */
+/* ULP_E_WRONG_RESULT, naming the tensor, unless the sums of the chunk's pieces are those of its
+ * table; not for patches of regions. */
 enum ulp_status decode_check(const struct ulp_patch *patch, size_t chunk,
                              const struct ulp_sum *sums);
 

@@ -75,8 +75,8 @@ struct ulp_diff_report diff_report(const struct patch_output *output) {
     return report;
 }
 
-/* A whole patch starts from the sums that are known. Those of regions are not among the weights' pieces,
- * so they are summed up first. */
+/* A whole patch starts from the sums that are known. Those of regions are not among the weights'
+ * pieces, so they are summed up first. */
 static enum ulp_status start_sums(struct diff_job *job, const struct ulp_weights *weights,
                                   struct ulp_pool *pool) {
     const struct grid *grid = &job->output.table.grid;

@@ -16,8 +16,8 @@ static const void *tensor_data(const struct ulp_tensor *tensors, const struct bl
     return tensors[piece_region(block->grid, block->piece)->tensor].data;
 }
 
-/* The elements of a block. Those that are scattered are copied together at `*copied`, which moves on:
- * the codec wants all blocks of a chunk at once. */
+/* The elements of a block. Those that are scattered are copied together at `*copied`, which moves
+ * on: the codec wants all blocks of a chunk at once. */
 static const void *block_elements(const struct ulp_tensor *tensors, const struct block_walk *block,
                                   uint8_t **copied) {
     const void *elements = place_read(block, tensor_data(tensors, block), *copied);
@@ -79,8 +79,8 @@ static enum ulp_status lay_out_blocks(const struct encode_job *job, size_t chunk
     return ULP_OK;
 }
 
-/* Frozen layers: nothing is learnt from walking over them. Where something changes, the first difference
- * is not far. */
+/* Frozen layers: nothing is learnt from walking over them. Where something changes, the first
+ * difference is not far. */
 static bool unchanged(const struct worker *worker, const struct grid_chunk *chunk) {
     for (uint32_t b = 0; b < chunk->blocks; b++) {
         const struct code_block *block = &worker->blocks[b];

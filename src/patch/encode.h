@@ -21,8 +21,8 @@ struct encoded_chunk {
     uint64_t encode_ns, digest_ns;
 };
 
-/* Codes the chunk into worker->bytes (what is there without changes means nothing) and adjusts `sums`,
- * which are those of the grid's pieces in the old state. */
+/* Codes the chunk into worker->bytes (what is there without changes means nothing) and adjusts
+ * `sums`, which are those of the grid's pieces in the old state. */
 enum ulp_status encode_chunk(const struct encode_job *job, size_t chunk, struct worker *worker,
                              struct ulp_sum *sums, struct encoded_chunk *ret_encoded);
 

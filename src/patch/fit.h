@@ -15,8 +15,8 @@ struct short_root {
 /* The first digits of a root: enough for people. */
 struct short_root short_root(const struct ulp_root *root);
 
-/* One whole patch, or parts of one that lead to `child`. *ret_already: the weights are the child, and there is
- * nothing to do. */
+/* One whole patch, or parts of one that lead to `child`. *ret_already: the weights are the child,
+ * and there is nothing to do. */
 enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_patch *const *parts,
                           size_t count, const struct ulp_root *child, bool *ret_already);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How a state is cut up. Tensors are taken in name order, grouped by kind; each is cut into pieces of up
- * to 2^24 elements, and consecutive pieces of one kind fill chunks of up to 2^24. The grid follows from
- * names, dtypes, shapes and regions alone, so a patch need not describe it, and a piece of a tensor
- * is the same piece in every patch.
+ * How a state is cut up. Tensors are taken in name order, grouped by kind; each is cut into pieces
+ * of up to 2^24 elements, and consecutive pieces of one kind fill chunks of up to 2^24. The grid
+ * follows from names, dtypes, shapes and regions alone, so a patch need not describe it, and a
+ * piece of a tensor is the same piece in every patch.
  *
  * Elements are counted in words of 1, 2, 4 or 8 bytes, as the dtype's width allows.
  */
@@ -52,8 +52,8 @@ struct grid {
 };
 
 /*
- * `tensors` are sorted by name and outlive the grid. Regions, unless there are none (then every tensor
- * is one), are sorted by tensor, row and column and must not overlap: ULP_E_REGIONS.
+ * `tensors` are sorted by name and outlive the grid. Regions, unless there are none (then every
+ * tensor is one), are sorted by tensor, row and column and must not overlap: ULP_E_REGIONS.
  */
 enum ulp_status grid_make(const struct ulp_tensor *tensors, size_t count,
                           const struct ulp_region *regions, size_t region_count,

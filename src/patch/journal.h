@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The journal of a change in place: the decoded changes, so that writing them can be repeated after a crash.
- * It appears under its name complete and synced, before the first write, and goes after the last. It
- * is read by the library that wrote it, on the same machine, and is no exchange format.
+ * The journal of a change in place: the decoded changes, so that writing them can be repeated after
+ * a crash. It appears under its name complete and synced, before the first write, and goes after
+ * the last. It is read by the library that wrote it, on the same machine, and is no exchange
+ * format.
  */
 #ifndef PATCH_JOURNAL_H
 #define PATCH_JOURNAL_H

@@ -62,8 +62,8 @@ static int by_index(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Numbers equal tensors alike, in order of first use. entries come sorted by form, which sorts them by
- * dtype as well, and go sorted by index. Returns how many numbers there are. */
+/* Numbers equal tensors alike, in order of first use. entries come sorted by form, which sorts them
+ * by dtype as well, and go sorted by index. Returns how many numbers there are. */
 static uint32_t number_alike(struct form_entry *entries, size_t count, tensor_order alike) {
     uint32_t numbers = 0;
     size_t first = 0;

@@ -15,8 +15,8 @@ enum ulp_status layout_write(const struct ulp_tensor *tensors, size_t count, str
 enum ulp_status layout_read(struct cursor *cursor, struct arena *arena,
                             struct ulp_tensor **ret_tensors, size_t *ret_count);
 
-/* ULP_E_LAYOUT unless both have the same names, dtypes and shapes; says what differs, and calls them
- * by the names given ("the model", "the patch"). */
+/* ULP_E_LAYOUT unless both have the same names, dtypes and shapes; says what differs, and calls
+ * them by the names given ("the model", "the patch"). */
 enum ulp_status layout_compare(const struct ulp_tensor *have, size_t have_count,
                                const struct ulp_tensor *want, size_t want_count,
                                const char *have_name, const char *want_name);

@@ -34,8 +34,9 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
     return status;
 }
 
-/* The message of a failure is the failing thread's own; who only waited has nothing to add. It is behind
- * the chunk that failed, so its failure is not the lowest-numbered one; those in front still go out. */
+/* The message of a failure is the failing thread's own; who only waited has nothing to add. It is
+ * behind the chunk that failed, so its failure is not the lowest-numbered one; those in front still
+ * go out. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes) {
     struct table_chunk *entry = &output->table.chunks[chunk];

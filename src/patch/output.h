@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A patch being written: chunks come from several threads and go out in order, then the table. A thread
- * waits for its turn with one chunk in hand, so memory does not grow with the patch.
+ * A patch being written: chunks come from several threads and go out in order, then the table. A
+ * thread waits for its turn with one chunk in hand, so memory does not grow with the patch.
  */
 #ifndef PATCH_OUTPUT_H
 #define PATCH_OUTPUT_H
@@ -24,8 +24,8 @@ struct patch_output {
 enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
                              struct patch_output *output);
 
-/* Waits for the chunk's turn, writes it and notes its length and checksum. Every chunk must come, in
- * ascending order of starting, or output_fail() must. No bytes: nothing changed. */
+/* Waits for the chunk's turn, writes it and notes its length and checksum. Every chunk must come,
+ * in ascending order of starting, or output_fail() must. No bytes: nothing changed. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes);
 void output_fail(struct patch_output *output, size_t chunk);

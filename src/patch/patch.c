@@ -123,7 +123,8 @@ enum ulp_status patch_chunk_bytes(const struct ulp_patch *patch, size_t chunk,
     return status;
 }
 
-/* More blocks with changes than the table says would be noticed later; history not announced, now. */
+/* More blocks with changes than the table says would be noticed later; history not announced, now.
+ * */
 static enum ulp_status check_segment(const struct ulp_patch *patch, size_t chunk,
                                      const struct code_segment *segment) {
     uint64_t changes = 0;

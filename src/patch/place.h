@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the elements of a block are. Most blocks are one stretch of a tensor's memory; those of a band of
- * columns are many short ones, and are copied together for the codec.
+ * Where the elements of a block are. Most blocks are one stretch of a tensor's memory; those of a
+ * band of columns are many short ones, and are copied together for the codec.
  */
 #ifndef PATCH_PLACE_H
 #define PATCH_PLACE_H
@@ -12,19 +12,20 @@
 #define PLACE_WORD_BYTES 8u
 #define PLACE_BYTES (PLACE_WORD_BYTES * (size_t)CODE_BLOCK_MAX)
 
-/* The block's elements, in place or copied to `scratch`, which has room for them. `data` is the whole
- * tensor's. */
+/* The block's elements, in place or copied to `scratch`, which has room for them. `data` is the
+ * whole tensor's. */
 const void *place_read(const struct block_walk *block, const void *data, void *scratch);
 
 /* Adds the sum of the block's elements. */
 void place_digest(const struct block_walk *block, const void *data, struct ulp_sum *sum);
 
-/* Adjusts `sum` for changes that are about to be made; positions count from the start of the block. */
+/* Adjusts `sum` for changes that are about to be made; positions count from the start of the block.
+ * */
 void place_replace(const struct block_walk *block, const void *data, const uint32_t *positions,
                    uint32_t count, const void *values, struct ulp_sum *sum);
 
-/* The same for the pieces of another grid, of whole tensors, into which a block of a region may fall:
- * `sums` is that of the tensor's first piece. */
+/* The same for the pieces of another grid, of whole tensors, into which a block of a region may
+ * fall: `sums` is that of the tensor's first piece. */
 void place_replace_split(const struct block_walk *block, const void *data,
                          const uint32_t *positions, uint32_t count, const void *values,
                          struct ulp_sum *sums);

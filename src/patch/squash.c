@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Chunk by chunk: a copy of the chunk's elements goes through all patches, and is then coded against the
- * weights. So memory is one chunk for each thread, however many patches there are.
+ * Chunk by chunk: a copy of the chunk's elements goes through all patches, and is then coded
+ * against the weights. So memory is one chunk for each thread, however many patches there are.
  */
 #include "patch/squash.h"
 

@@ -91,8 +91,8 @@ static int open_nameless(const char *directory) {
     return file;
 }
 
-/* Blocks are given to the file right away: a disk that is full says so here, and not as a signal when
- * the memory is touched. */
+/* Blocks are given to the file right away: a disk that is full says so here, and not as a signal
+ * when the memory is touched. */
 static enum ulp_status spill(struct staging *staging, struct stretch *stretch, size_t bytes) {
     const size_t page = 65536;
     size_t rounded = (bytes + page - 1) / page * page;

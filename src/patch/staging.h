@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory for decoded changes: from the heap within a budget, beyond it from a file that has no name. */
+/* Memory for decoded changes: from the heap within a budget, beyond it from a file that has no
+ * name. */
 #ifndef PATCH_STAGING_H
 #define PATCH_STAGING_H
 

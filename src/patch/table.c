@@ -203,8 +203,8 @@ static enum ulp_status read_regions(const char *what, struct cursor *cursor,
     return ULP_OK;
 }
 
-/* At least so many pieces are announced. What is not inside of its tensor counts for nothing here, and is
- * refused by the grid. */
+/* At least so many pieces are announced. What is not inside of its tensor counts for nothing here,
+ * and is refused by the grid. */
 static uint64_t pieces_announced(const struct table *table, const struct ulp_region *regions,
                                  size_t region_count) {
     uint64_t pieces = 0, words;

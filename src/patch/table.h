@@ -57,8 +57,8 @@ struct trailer {
 enum ulp_status trailer_read(const char *what, const uint8_t bytes[PATCH_TRAILER_BYTES],
                              uint64_t file_bytes, struct trailer *ret_trailer);
 
-/* Checks everything: that the table is the one that was written, canonical, and that its sums give the
- * child root. */
+/* Checks everything: that the table is the one that was written, canonical, and that its sums give
+ * the child root. */
 enum ulp_status table_read(const char *what, const struct trailer *trailer, const uint8_t *bytes,
                            struct table *ret_table);
 

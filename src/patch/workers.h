@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Working memory of threads that take turns. A task takes a worker and gives it back; there are never
- * more of them than tasks that run at once, so memory is a constant for each thread.
+ * Working memory of threads that take turns. A task takes a worker and gives it back; there are
+ * never more of them than tasks that run at once, so memory is a constant for each thread.
  */
 #ifndef PATCH_WORKERS_H
 #define PATCH_WORKERS_H

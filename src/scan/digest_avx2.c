@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For Intel since Haswell and AMD since Zen. AVX2 multiplies only 32 by 32 bits, so a 64-bit product
- * is put together from three of those. */
+/* For Intel since Haswell and AMD since Zen. AVX2 multiplies only 32 by 32 bits, so a 64-bit
+ * product is put together from three of those. */
 #include "scan/digest_twins.h"
 
 #include <immintrin.h>

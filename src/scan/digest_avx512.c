@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For Intel servers since Skylake-SP and AMD since Zen 4, whose AVX-512DQ multiplies 64-bit lanes. */
+/* For Intel servers since Skylake-SP and AMD since Zen 4, whose AVX-512DQ multiplies 64-bit lanes.
+ * */
 #include "scan/digest_twins.h"
 
 #include <immintrin.h>

@@ -67,7 +67,8 @@ static void flush(struct word_changes *changes, digest_changes take, uint64_t fi
     changes->count = 0;
 }
 
-/* Values are placed into a word as they stand in memory: the first byte of the word is its lowest. */
+/* Values are placed into a word as they stand in memory: the first byte of the word is its lowest.
+ * */
 #define DEFINE_REPLACE(WIDTH, TYPE, TO_LE)                                                         \
     static void replace_##WIDTH(const uint8_t *data, size_t bytes, uint64_t first_word,            \
                                 const uint32_t *positions, size_t count, const uint8_t *values,    \

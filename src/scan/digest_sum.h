@@ -2,10 +2,10 @@
 /*
  * The contents of a tensor as a keyed sum.
  *
- * A tensor's bytes are split into 8-byte little-endian words (the last padded with zeros). Each word
- * is mixed with its position into two 64-bit lanes, and the lanes are added up modulo 2^64. A sum
- * does not care about order, so threads and instruction sets cannot change it, and a changed word
- * is replaced by subtracting its old mix and adding the new one.
+ * A tensor's bytes are split into 8-byte little-endian words (the last padded with zeros). Each
+ * word is mixed with its position into two 64-bit lanes, and the lanes are added up modulo 2^64. A
+ * sum does not care about order, so threads and instruction sets cannot change it, and a changed
+ * word is replaced by subtracting its old mix and adding the new one.
  *
  * docs/format/root.md defines all of this for other implementations.
  */

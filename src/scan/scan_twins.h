@@ -64,9 +64,9 @@ static inline void scan_prefetch(const uint8_t *a, const uint8_t *b, size_t grou
 }
 
 /*
- * Positions gather here before they are copied out, because emitting writes up to two of them beyond
- * what it counts: at 1 % a group of 64 has no, one or two changes 97 times in 100, and writing two
- * without asking is cheaper than a branch that cannot be predicted.
+ * Positions gather here before they are copied out, because emitting writes up to two of them
+ * beyond what it counts: at 1 % a group of 64 has no, one or two changes 97 times in 100, and
+ * writing two without asking is cheaper than a branch that cannot be predicted.
  */
 #define SCAN_STAGE 448u
 

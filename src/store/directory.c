@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A store in a directory: the object a/b/c is the file a/b/c below it. Every part of a key is opened by itself,
- * and links are never followed, so nobody who can write into the store can lead us out of it. Files appear
- * complete and synced (base/file.h).
+ * A store in a directory: the object a/b/c is the file a/b/c below it. Every part of a key is
+ * opened by itself, and links are never followed, so nobody who can write into the store can lead
+ * us out of it. Files appear complete and synced (base/file.h).
  */
 #define _GNU_SOURCE /* O_DIRECTORY, O_NOFOLLOW, fdopendir */
 #include "base/file.h"
@@ -64,8 +64,8 @@ static int open_child(int directory, const char *name) {
 }
 
 /*
- * Opens a directory, which is made if need be. It has to last before anything in it can, and whoever made it may
- * not have come to sync it: so that is done in any case.
+ * Opens a directory, which is made if need be. It has to last before anything in it can, and
+ * whoever made it may not have come to sync it: so that is done in any case.
  */
 static int make_child(int directory, const char *name) {
     int child = open_child(directory, name);
@@ -219,7 +219,8 @@ static enum ulp_status directory_put_write(void *self, void *to, const void *dat
     return status;
 }
 
-/* Whoever hears that an object exists may rely on it, so something else in its place is another failure. */
+/* Whoever hears that an object exists may rely on it, so something else in its place is another
+ * failure. */
 static enum ulp_status tell_what_exists(const struct file_writer *file) {
     struct stat info;
 
@@ -296,7 +297,8 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A directory's name gets a slash, so that names sort as the keys do. Others than keys are not ours. */
+/* A directory's name gets a slash, so that names sort as the keys do. Others than keys are not
+ * ours. */
 static enum ulp_status add_name(struct names *names, int directory, const char *name) {
     struct stat info;
     char text[ULP_KEY_PART_BYTES_MAX + 2];
@@ -380,7 +382,8 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
     if (of_interest(listing, is_directory) && is_directory) {
         int child = open_child(directory, part);
 
-        /* one that has just gone, or become something else, has no keys; all others would be missing */
+        /* one that has just gone, or become something else, has no keys; all others would be
+         * missing */
         if (child >= 0)
             status = list_below(listing, child);
         else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)

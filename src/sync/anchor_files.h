@@ -6,7 +6,8 @@
 #include "chain/record.h"
 #include "store/store.h"
 
-/* Stores the files of the model at `path`, a file or a directory; hidden ones and directories are left out. */
+/* Stores the files of the model at `path`, a file or a directory; hidden ones and directories are
+ * left out. */
 enum ulp_status anchor_files_put(struct ulp_store *store, const char *run, const char *path,
                                  struct arena *arena, struct anchor *anchor, uint64_t *stored);
 

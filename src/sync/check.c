@@ -133,7 +133,8 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
     return status;
 }
 
-/* A record that is missing hides those behind it from who looks for the newest; a listing shows them. */
+/* A record that is missing hides those behind it from who looks for the newest; a listing shows
+ * them. */
 static int note_sequence(void *user, const char *key, uint64_t bytes) {
     const char *digits = strrchr(key, '/') + 1;
     uint64_t *highest = user, sequence;

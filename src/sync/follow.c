@@ -183,8 +183,8 @@ static enum ulp_status check_past(const struct following *f, const struct way *l
     return status;
 }
 
-/* `current` leads to the record's version only when it has the record's root; a way on the way there was verified by
- * its own. */
+/* `current` leads to the record's version only when it has the record's root; a way on the way
+ * there was verified by its own. */
 static enum ulp_status travel(const struct following *f, const struct record *record, uint64_t to) {
     struct arena arena = {0};
     struct plan plan = {0};

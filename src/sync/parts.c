@@ -18,7 +18,8 @@ static enum ulp_status forget(void *user, uint64_t offset, const void *data, siz
     return ULP_OK;
 }
 
-/* What is there under its name may have been damaged since, so it is read before it is relied on. */
+/* What is there under its name may have been damaged since, so it is read before it is relied on.
+ * */
 static bool is_stored(struct ulp_store *store, const char *run, const char *key,
                       const struct part *part) {
     uint64_t there = 0;

@@ -10,7 +10,8 @@
 /* The most bytes of a patch in one part. */
 #define PART_BYTES ((size_t)64 << 20)
 
-/* Stores bytes as a part; what is there already is not sent again. Adds to *stored what was sent. */
+/* Stores bytes as a part; what is there already is not sent again. Adds to *stored what was sent.
+ * */
 enum ulp_status part_put(struct ulp_store *store, const char *run, const void *data, size_t bytes,
                          struct part *ret_part, uint64_t *stored);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The order is the protocol: parts first, then our own check of them, then the record; the base moves last. */
+/* The order is the protocol: parts first, then our own check of them, then the record; the base
+ * moves last. */
 #include "sync/publish.h"
 
 #include "base/clock.h"
@@ -130,8 +131,8 @@ static void bases_free(struct bases *bases) {
     model_free(bases->next);
 }
 
-/* History is only used between resets, and when the version before is at hand; never behind an anchor, so that who
- * starts there can go on, whatever options made it. */
+/* History is only used between resets, and when the version before is at hand; never behind an
+ * anchor, so that who starts there can go on, whatever options made it. */
 static bool with_history(const struct publishing *p) {
     const unsigned reset =
         p->options->history_reset ? p->options->history_reset : HISTORY_RESET_DEFAULT;

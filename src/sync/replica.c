@@ -89,8 +89,8 @@ static enum ulp_status remove_others(const struct replica *replica) {
     return ULP_OK;
 }
 
-/* What a process that was killed left beside them: a file that was to replace `seen`, a link that was to replace
- * `current`. We hold the lock, so nobody is at work on one. */
+/* What a process that was killed left beside them: a file that was to replace `seen`, a link that
+ * was to replace `current`. We hold the lock, so nobody is at work on one. */
 static enum ulp_status remove_leftovers(const struct replica *replica) {
     DIR *directory = opendir(replica->path);
     struct dirent *entry;

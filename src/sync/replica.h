@@ -8,8 +8,8 @@
  *     seen                                     the newest record that was seen
  *     lock
  *
- * A version's directory appears complete, and `current` is switched in one go; what a process that was killed left
- * behind is cleaned up by the next.
+ * A version's directory appears complete, and `current` is switched in one go; what a process that
+ * was killed left behind is cleaned up by the next.
  */
 #ifndef SYNC_REPLICA_H
 #define SYNC_REPLICA_H

@@ -75,8 +75,8 @@ static enum ulp_status is_there(struct ulp_store *store, const char *run, uint64
     return status == ULP_E_NOT_FOUND ? ULP_OK : status;
 }
 
-/* Records are never deleted and have no gaps: the last one is found by leaping ahead, twice as far each time, and
- * then by halving. `from` is there. */
+/* Records are never deleted and have no gaps: the last one is found by leaping ahead, twice as far
+ * each time, and then by halving. `from` is there. */
 static enum ulp_status last_from(struct ulp_store *store, const char *run, uint64_t from,
                                  uint64_t *ret_last) {
     uint64_t last = from, beyond = 0;
@@ -175,7 +175,8 @@ enum ulp_status log_head(struct ulp_store *store, const char *run, const struct 
 
 /* ---- adding ---- */
 
-/* Who was first decides. An answer that got lost looks like somebody else's record, but it is ours. */
+/* Who was first decides. An answer that got lost looks like somebody else's record, but it is ours.
+ * */
 static enum ulp_status was_it_ours(struct ulp_store *store, const char *run, uint64_t sequence,
                                    const struct buffer *ours) {
     uint8_t *theirs = NULL;

@@ -24,8 +24,9 @@ enum ulp_status log_read(struct ulp_store *store, const char *run, uint64_t sequ
                          struct log_entry *ret_entry);
 
 /*
- * The newest record. `seen` is NULL or what was the newest when it was last looked: the log must not be shorter
- * (ULP_E_ROLLBACK), nor another at that place (ULP_E_CHAIN). ULP_E_NO_RUN if there is no record at all.
+ * The newest record. `seen` is NULL or what was the newest when it was last looked: the log must
+ * not be shorter (ULP_E_ROLLBACK), nor another at that place (ULP_E_CHAIN). ULP_E_NO_RUN if there
+ * is no record at all.
  */
 struct log_mark {
     uint64_t sequence;
@@ -37,8 +38,8 @@ enum ulp_status log_head(struct ulp_store *store, const char *run, const struct 
 /* The sequence of the newest record. ULP_E_NO_RUN if there is none. */
 enum ulp_status log_last(struct ulp_store *store, const char *run, uint64_t *ret_sequence);
 
-/* Adds a record behind `before` (NULL: the first). ULP_E_FENCED if somebody else has added another there; if the
- * same bytes are there, it was ours. */
+/* Adds a record behind `before` (NULL: the first). ULP_E_FENCED if somebody else has added another
+ * there; if the same bytes are there, it was ours. */
 enum ulp_status log_append(struct ulp_store *store, const char *run, const struct record *record,
                            struct log_mark *ret_mark);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The safetensors file: 8 bytes of header length (little-endian), a JSON header, the tensors' bytes.
+ * The safetensors file: 8 bytes of header length (little-endian), a JSON header, the tensors'
+ * bytes.
  *
  *     {"__metadata__":{"format":"pt"},"a.weight":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}}
  *

@@ -40,7 +40,8 @@ static struct held at(uint64_t version, bool before) {
     return (struct held){true, version, before};
 }
 
-/* The plan as text: "@4 +5 +9" starts from the anchor of 4 and goes to 5 and 9; "-" if there is none. */
+/* The plan as text: "@4 +5 +9" starts from the anchor of 4 and goes to 5 and 9; "-" if there is
+ * none. */
 struct text {
     char text[256];
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Every pair of an old and a new BF16 weight, all 2^32, through every coder that takes no moves. A
- * segment holds 2^22 of them, with few exponents of the new weights, so that their planes are coded.
+ * segment holds 2^22 of them, with few exponents of the new weights, so that their planes are
+ * coded.
  */
 #include "code/code.h"
 #include "tests/test.h"

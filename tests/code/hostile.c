@@ -6,8 +6,8 @@
 #include "code/stream.h"
 #include "tests/code/sample.h"
 
-/* Of a thousand flipped bits of steps from old weights, so many may go unnoticed; 108 to 219 do. Where
- * weights are written as they are, nothing here can tell. */
+/* Of a thousand flipped bits of steps from old weights, so many may go unnoticed; 108 to 219 do.
+ * Where weights are written as they are, nothing here can tell. */
 #define UNNOTICED_PER_MILLE 250u
 
 static const uint32_t sizes[] = {4200, 64, 0, 130, 300};

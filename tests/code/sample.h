@@ -176,8 +176,8 @@ static inline void sample_free(struct sample *sample) {
     free(sample->moves);
 }
 
-/* The same weights for another coder, without moves if it wants none; only `blocks` is a copy, for the
- * caller to free. */
+/* The same weights for another coder, without moves if it wants none; only `blocks` is a copy, for
+ * the caller to free. */
 static inline struct sample sample_for(const struct sample *sample, enum code_coder coder) {
     struct sample other = *sample;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The best kernels of this CPU against the portable definitions, without a test framework, so that it
- * can be cross-compiled and run under an emulator, or built where no packages are. Prints what it
- * compared; any difference ends it with 1. Arrays end at a page that must not be touched.
+ * The best kernels of this CPU against the portable definitions, without a test framework, so that
+ * it can be cross-compiled and run under an emulator, or built where no packages are. Prints what
+ * it compared; any difference ends it with 1. Arrays end at a page that must not be touched.
  */
 #include "base/cpu.h"
 #include "scan/digest_sum.h"

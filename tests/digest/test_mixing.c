@@ -4,8 +4,8 @@
  * change in the ways weights and faults change things: one bit, a sign here and there, two words
  * swapped, everything moved by one, a small step up in one place and down in another.
  *
- * Each statistic is compared with what independent uniform values would give. The bounds are so wide
- * that a perfect mix fails any of them less than once in 10^6 runs, and the seed is fixed.
+ * Each statistic is compared with what independent uniform values would give. The bounds are so
+ * wide that a perfect mix fails any of them less than once in 10^6 runs, and the seed is fixed.
  */
 #include "scan/digest_mix.h"
 #include "tests/test.h"
@@ -157,8 +157,8 @@ static struct ulp_sum difference(uint64_t position, uint64_t from, uint64_t to) 
 }
 
 /*
- * If flipping one bit changed the sum by one of few amounts, two such flips could cancel each other.
- * So the amounts must look random: as few of them equal as of random numbers.
+ * If flipping one bit changed the sum by one of few amounts, two such flips could cancel each
+ * other. So the amounts must look random: as few of them equal as of random numbers.
  */
 static void test_single_bit_changes_do_not_repeat(void **state) {
     (void)state;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For tests that prepare tens of thousands of patches: the few large blocks of working memory are kept
- * for the next one, since sanitizers map and unmap them each time. Small ones go the usual way.
+ * For tests that prepare tens of thousands of patches: the few large blocks of working memory are
+ * kept for the next one, since sanitizers map and unmap them each time. Small ones go the usual
+ * way.
  */
 #ifndef TESTS_PATCH_BIG_BLOCKS_H
 #define TESTS_PATCH_BIG_BLOCKS_H

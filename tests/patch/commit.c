@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commit, stop and undo: the weights are the old ones or the new ones, and the handle knows which. */
+/* Commit, stop and undo: the weights are the old ones or the new ones, and the handle knows which.
+ * */
 #include "tests/patch/state.h"
 
 static const struct form forms[] = {{"b", "BF16", {700, 1000}, 2, 0},

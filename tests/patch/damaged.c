@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bit of a patch flipped, any length it is cut to, anything behind it: refused, nothing written. */
+/* Any bit of a patch flipped, any length it is cut to, anything behind it: refused, nothing
+ * written. */
 #include "tests/patch/damage.h"
 
 #include "patch/patch.h"

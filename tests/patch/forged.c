@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Bits flipped and all checksums made right again, so that it is left to the decoder, the table's rules and
- * the root: refused without a crash, or, if the flip does not matter, leading to just the true state.
+ * Bits flipped and all checksums made right again, so that it is left to the decoder, the table's
+ * rules and the root: refused without a crash, or, if the flip does not matter, leading to just the
+ * true state.
  */
 #include "tests/patch/damage.h"
 
@@ -327,7 +328,8 @@ static void test_with_history(void **unused) {
     forge_all(&original);
 }
 
-/* The root is the same when what one piece of a tensor gains another one loses; the pieces are not. */
+/* The root is the same when what one piece of a tensor gains another one loses; the pieces are not.
+ * */
 static void test_sums_moved_between_pieces(void **unused) {
     static const struct form form = {"t", "F8_E4M3", {(1 << 24) + 8}, 1, 0};
     struct original original = {.base = state_make(&form, 1, 0)};

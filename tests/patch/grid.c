@@ -15,7 +15,8 @@ static struct ulp_tensor tensor_of(const char *name, const char *dtype, const ui
     return tensor;
 }
 
-/* Every word of every region is in one piece, every piece in one chunk, in order; kinds do not mix. */
+/* Every word of every region is in one piece, every piece in one chunk, in order; kinds do not mix.
+ * */
 static void check_cut(const struct grid *grid) {
     uint64_t words = 0;
     size_t piece = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A tensor of more than 2^32 bytes and elements, almost all of it pages of zeros that nobody wrote. */
+/* A tensor of more than 2^32 bytes and elements, almost all of it pages of zeros that nobody wrote.
+ * */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "tests/patch/state.h"
 
 #include <sys/mman.h>
 
-/* Also built with single bytes as elements, which is slower: then there are more than 2^32 of them. */
+/* Also built with single bytes as elements, which is slower: then there are more than 2^32 of them.
+ * */
 #ifndef ELEMENT_BYTES
 #define ELEMENT_BYTES 2
 #define DTYPE "BF16"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A journal that is complete is finished; one that is damaged or strayed here is refused, untouched. */
+/* A journal that is complete is finished; one that is damaged or strayed here is refused,
+ * untouched. */
 #include "tests/patch/disk.h"
 
 #include <sys/stat.h>
@@ -47,7 +48,8 @@ static void test_recover_finishes_half_written_files(void **unused) {
     disk_free(&disk);
 }
 
-/* The next change finishes the one before by itself: here both are the same, and the second is a new one. */
+/* The next change finishes the one before by itself: here both are the same, and the second is a
+ * new one. */
 static void test_the_next_call_recovers(void **unused) {
     struct disk disk = disk_make(DISK_SHARDS, 30);
     struct bytes bytes = patch_between(&disk.next, &disk.base, NULL);
@@ -178,8 +180,8 @@ static void test_a_journal_that_is_a_link(void **unused) {
     disk_free(&disk);
 }
 
-/* The journal of a directory also stands for each of its files, and the other way around: whoever comes by
- * the other way must not change anything, nor say that all is well. */
+/* The journal of a directory also stands for each of its files, and the other way around: whoever
+ * comes by the other way must not change anything, nor say that all is well. */
 static void test_the_other_way_to_the_same_files(void **unused) {
     struct disk disk = disk_make(1, 30);
     const struct path file_path = shard_path(&disk, 1, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kill -9 on entry to and on exit from every system call of a change in place, of recovery, and of a copy:
- * what is there opens as the old or the new state or is refused as interrupted, never as a mix, and
- * recovery leads to just one of the two.
+ * kill -9 on entry to and on exit from every system call of a change in place, of recovery, and of
+ * a copy: what is there opens as the old or the new state or is refused as interrupted, never as a
+ * mix, and recovery leads to just one of the two.
  */
 #include "tests/patch/disk.h"
 #include "tests/patch/tracer.h"
@@ -148,8 +148,8 @@ static int copy_directory(const void *user) {
                            path_of(kept->disk.top, "out").text, NULL, NULL) != 0;
 }
 
-/* The model is never touched; OUT is not there or complete, and what else is left does not stand in the
- * way of the next try. */
+/* The model is never touched; OUT is not there or complete, and what else is left does not stand in
+ * the way of the next try. */
 static void test_copy(void **unused) {
     struct kept kept = kept_make();
     struct path out = path_of(kept.disk.top, "out");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tensors' descriptions in a table: what is written is read, and there is one way to write it. */
+/* The tensors' descriptions in a table: what is written is read, and there is one way to write it.
+ * */
 #include "tests/patch/damage.h"
 
 #include "base/limits.h"
@@ -182,7 +183,8 @@ static enum ulp_status open_layout(const uint8_t *layout, size_t bytes, size_t s
 /* The canonical one fails only on its roots, which are zero here; the others before that. */
 static void test_one_way_to_write_it(void **unused) {
     (void)unused;
-    /* two tensors "a", "b" of U8 [2]: 2 tensors, 1 dtype, 1 form; "U8"; form 0: dtype 0, rank 1, 2; names */
+    /* two tensors "a", "b" of U8 [2]: 2 tensors, 1 dtype, 1 form; "U8"; form 0: dtype 0, rank 1, 2;
+     * names */
     ASSERT_LAYOUT("\2\1\1\2U8\0\1\2\0\0\1a\0\0\0\1b\0", 0, ULP_E_TABLE, "sums");
     ASSERT_LAYOUT("\1\1\1\2U8\0\1\2\0\0\1a\0", 1, ULP_E_TABLE, "the root that it leads to");
     ASSERT_LAYOUT("\1\2\1\2U8\2U9\0\1\2\0\0\1a\0", 1, ULP_E_TABLE, "");           /* count */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every allocation of every call fails in turn, once and from there on: the call says so, leaks nothing, the
- * weights stay the base, and all handles work when memory is back.
+ * Every allocation of every call fails in turn, once and from there on: the call says so, leaks
+ * nothing, the weights stay the base, and all handles work when memory is back.
  */
 #include "tests/patch/state.h"
 

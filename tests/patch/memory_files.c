@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every allocation fails in turn while files are patched: they hold the old state, or the new one, or
- * recovery leads to the new one; a copy is there complete or not at all.
+ * Every allocation fails in turn while files are patched: they hold the old state, or the new one,
+ * or recovery leads to the new one; a copy is there complete or not at all.
  */
 #include "tests/patch/disk.h"
 
@@ -51,7 +51,8 @@ static enum ulp_status copy(void) {
     return ulp_model_patch(disk.model, disk.patch, NULL, path_of(disk.top, "out").text, NULL, NULL);
 }
 
-/* Returns how many different ends there were besides success: untouched 1, interrupted 2, done 4. */
+/* Returns how many different ends there were besides success: untouched 1, interrupted 2, done 4.
+ * */
 static unsigned check_model(enum ulp_status status, int planted) {
     struct ulp_model *model = NULL;
     enum ulp_status opened = ulp_model_open(disk.model, &model);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A killed process is not a power cut, after which only what was synced is sure to be there. So the
- * system calls are watched: the journal is synced and has its name before the first write to the model, and
- * every file of the model is synced before the journal goes.
+ * system calls are watched: the journal is synced and has its name before the first write to the
+ * model, and every file of the model is synced before the journal goes.
  */
 #define _GNU_SOURCE /* syscall numbers */
 #include "tests/patch/disk.h"
@@ -190,7 +190,8 @@ static void test_recovery(void **unused) {
     disk_free(&disk);
 }
 
-/* Each file is synced before it has its name, its directory behind that, and the parent at the end. */
+/* Each file is synced before it has its name, its directory behind that, and the parent at the end.
+ * */
 static void test_copy(void **unused) {
     struct disk disk = disk_make(DISK_SHARDS, 30);
     static struct record record;

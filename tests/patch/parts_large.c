@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Partial patches whose regions lie across the pieces of the tensor, and bands with many changes in a row. */
+/* Partial patches whose regions lie across the pieces of the tensor, and bands with many changes in
+ * a row. */
 #include "tests/patch/state.h"
 
-/* A whole patch made elsewhere names the sum of every piece, so those of the handle must be right, too. */
+/* A whole patch made elsewhere names the sum of every piece, so those of the handle must be right,
+ * too. */
 static void goes_on(struct ulp_weights *weights, struct state *live) {
     struct state next = state_copy(live);
     struct bytes bytes;
@@ -54,8 +56,8 @@ static void join(const struct form *form, const struct ulp_region *first,
     state_free(&next);
 }
 
-/* 4098 rows of 4096 bytes are one piece and two rows. The second region begins at another row than its
- * tensor's pieces do, so one of its blocks falls into both. */
+/* 4098 rows of 4096 bytes are one piece and two rows. The second region begins at another row than
+ * its tensor's pieces do, so one of its blocks falls into both. */
 static void test_regions_across_pieces(void **unused) {
     static const struct form form = {"t", "F8_E4M3", {4098, 4096}, 2, 0};
     static const struct ulp_region top = {"t", 0, 100, 0, 4096}, rest = {"t", 100, 3998, 0, 4096};

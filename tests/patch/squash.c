@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Several patches as one: the same bytes as the direct patch, with and without history on the way. */
+/* Several patches as one: the same bytes as the direct patch, with and without history on the way.
+ * */
 #include "tests/patch/state.h"
 
 #define STEPS_MAX 8

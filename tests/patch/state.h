@@ -26,7 +26,8 @@ struct state {
 extern const struct form every_form[];
 extern const size_t every_form_count;
 
-/* Bits that look like weights. `forms` must stay. Tensors begin `skew` bytes behind a multiple of 64. */
+/* Bits that look like weights. `forms` must stay. Tensors begin `skew` bytes behind a multiple of
+ * 64. */
 struct state state_make(const struct form *forms, size_t count, size_t skew);
 struct state state_copy(const struct state *from);
 void state_free(struct state *state);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sources and sinks that fail at any call: the failure is passed on, and nothing was changed or left. */
+/* Sources and sinks that fail at any call: the failure is passed on, and nothing was changed or
+ * left. */
 #include "tests/patch/state.h"
 #include "tests/tensor/sample.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs a piece of work in a child process that is stopped at every system call, to watch it or to end it. */
+/* Runs a piece of work in a child process that is stopped at every system call, to watch it or to
+ * end it. */
 #ifndef TESTS_PATCH_TRACER_H
 #define TESTS_PATCH_TRACER_H
 
@@ -21,8 +22,8 @@ typedef void (*traced_watch)(void *user, pid_t child, const struct traced_call *
 /* 0 where processes may not be traced. */
 bool tracer_works(void);
 
-/* Kills the child at stop number `at`, counted from 1, on entry to and on exit from every call; false
- * when it ended by itself before, with status 0 as the only one that is not an error. */
+/* Kills the child at stop number `at`, counted from 1, on entry to and on exit from every call;
+ * false when it ended by itself before, with status 0 as the only one that is not an error. */
 bool killed_at(unsigned long at, traced_work work, const void *user);
 
 /* Lets it run to its end. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each allocation fails once, and then all from there on: no leak, no half an object, and a failure that says so. */
+/* Each allocation fails once, and then all from there on: no leak, no half an object, and a failure
+ * that says so. */
 #include "tests/store/stores.h"
 
 struct scene {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An object of which a piece could not be written is never put into place, even by a caller who asks for it. */
+/* An object of which a piece could not be written is never put into place, even by a caller who
+ * asks for it. */
 #include "tests/store/stores.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which keys there are; all others are refused by every operation before the store hears of them. */
+/* Which keys there are; all others are refused by every operation before the store hears of them.
+ * */
 #include "tests/store/stores.h"
 
 static void repeat(char *to, char letter, size_t count) {

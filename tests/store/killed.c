@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kill -9 on entry to and on exit from every system call of creating and of putting: the object is absent, old
- * or complete, nothing else has a key, and the next one to try succeeds.
+ * kill -9 on entry to and on exit from every system call of creating and of putting: the object is
+ * absent, old or complete, nothing else has a key, and the next one to try succeeds.
  */
 #include "tests/store/stores.h"
 
@@ -68,8 +68,8 @@ static void look(const struct target *target, struct outcomes *seen) {
     seen->complete++;
 }
 
-/* What is old was put there without syncing, which is what takes time; what is new has directories of its own, so
- * that what a killed one leaves does not help the next. */
+/* What is old was put there without syncing, which is what takes time; what is new has directories
+ * of its own, so that what a killed one leaves does not help the next. */
 static bool kill_one(unsigned long at, traced_work work, struct target *target,
                      struct outcomes *seen) {
     struct outcomes after = {0};

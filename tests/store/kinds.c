@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is neither a plain file nor a directory where one should be: clear failures, and no waiting. */
+/* What is neither a plain file nor a directory where one should be: clear failures, and no waiting.
+ * */
 #define _DEFAULT_SOURCE /* mknod, makedev */
 #include "tests/store/stores.h"
 

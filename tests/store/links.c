@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Symlinks in a directory that serves as a store are never followed, wherever they stand and lead. */
+/* Symlinks in a directory that serves as a store are never followed, wherever they stand and lead.
+ * */
 #include "tests/store/stores.h"
 
 #include <unistd.h>

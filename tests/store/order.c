@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What must last through a power cut is synced in the right order: the file before it gets its name, the directory
- * behind that, and each directory on the way, for whoever made it may have been killed before syncing.
+ * What must last through a power cut is synced in the right order: the file before it gets its
+ * name, the directory behind that, and each directory on the way, for whoever made it may have been
+ * killed before syncing.
  */
 #define _GNU_SOURCE /* syscall numbers */
 #include "tests/store/stores.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stores that lost, changed or went back on something, and directories that are not what they should be: whoever
- * follows says so and stays where it is (I2, I4, I7), and goes on when the damage is repaired (I8). */
+/* Stores that lost, changed or went back on something, and directories that are not what they
+ * should be: whoever follows says so and stays where it is (I2, I4, I7), and goes on when the
+ * damage is repaired (I8). */
 #define _DEFAULT_SOURCE /* flock, symlink */
 #include "base/limits.h"
 #include "sync/run_log.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kill -9 on entry to and on exit from every system call of following and of publishing: `current` is not there or
- * leads to a complete version (I2), the log has no gaps and no half records, every version in it can be reached (I6), and
- * the next call goes on from there (I8).
+ * kill -9 on entry to and on exit from every system call of following and of publishing: `current`
+ * is not there or leads to a complete version (I2), the log has no gaps and no half records, every
+ * version in it can be reached (I6), and the next call goes on from there (I8).
  */
 #include "tests/patch/tracer.h"
 #include "tests/sync/trainer.h"
@@ -13,7 +13,8 @@
 /* Stops after which the whole of what is left is looked at, not only whether it goes on. */
 #define THOROUGH 8u
 
-/* With a sanitizer everything takes longer, and its own calls, which come and go, are of no interest. */
+/* With a sanitizer everything takes longer, and its own calls, which come and go, are of no
+ * interest. */
 #ifdef __SANITIZE_ADDRESS__
 #define STRIDE 11u
 #else
@@ -169,7 +170,8 @@ static void check_reachable(const struct work *work, bool published) {
     assert_holds_root(below(t, "fresh/current").text, &t->roots[t->count - (published ? 1 : 2)]);
 }
 
-/* Whether the record had been written or not: the same model once more, and the run goes on without a gap. */
+/* Whether the record had been written or not: the same model once more, and the run goes on without
+ * a gap. */
 static void go_on(const struct work *work, uint64_t records, bool thorough) {
     assert_int_equal(do_publish(work), 0);
     assert_holds_root(path_of(below(work->trainer, work->directory).text, "current").text,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run whose publisher asks for no anchors gets some all the same, before its map has no room left (I5, I6). */
+/* A run whose publisher asks for no anchors gets some all the same, before its map has no room left
+ * (I5, I6). */
 #include "base/limits.h"
 #include "tests/sync/trainer.h"
 

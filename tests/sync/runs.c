@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Publishing and following when nothing is broken: I1, I4, I6; and several publishers, of which one is first. */
+/* Publishing and following when nothing is broken: I1, I4, I6; and several publishers, of which one
+ * is first. */
 #define _XOPEN_SOURCE 700 /* lstat */
 #include "sync/run_log.h"
 #include "tests/sync/odd_store.h"
@@ -149,7 +150,8 @@ static void test_the_map(void **unused) {
     trainer_free(&t);
 }
 
-/* Publishers may change their minds; whoever starts from an anchor can go on all the same, and never goes back. */
+/* Publishers may change their minds; whoever starts from an anchor can go on all the same, and
+ * never goes back. */
 static void test_options_change(void **unused) {
     struct trainer t = trainer_make(1, true);
     struct ulp_run_options options = {0};
@@ -350,7 +352,8 @@ static void test_fenced_at_the_beginning(void **unused) {
     check_fenced(true, false);
 }
 
-/* Of the store's own two tries the second finds the first one's record: equal to ours, so it is ours. */
+/* Of the store's own two tries the second finds the first one's record: equal to ours, so it is
+ * ours. */
 static void check_tried_again(bool first) {
     struct trainer t = trainer_make(1, true);
     struct odd_store odd = {.inner = t.store, .create = CREATE_TRIES_AGAIN};
@@ -374,8 +377,8 @@ static void test_created_twice(void **unused) {
     check_tried_again(false);
 }
 
-/* The caller hears of a failure, but the record is there. Whoever publishes once more adds a version without changes,
- * with a time of its own; the log has no gaps and nobody is fenced. */
+/* The caller hears of a failure, but the record is there. Whoever publishes once more adds a
+ * version without changes, with a time of its own; the log has no gaps and nobody is fenced. */
 static void check_lost(bool first, enum odd_create how) {
     struct trainer t = trainer_make(1, true);
     struct odd_store odd = {.inner = t.store, .create = how};

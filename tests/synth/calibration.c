@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How close the synthetic runs come to the two recorded ones: prints a table (docs/synth.md shows it)
- * and fails where a figure strays. The figures of the recorded runs were measured on 6.3 million
- * elements over 8 steps.
+ * How close the synthetic runs come to the two recorded ones: prints a table (docs/synth.md shows
+ * it) and fails where a figure strays. The figures of the recorded runs were measured on 6.3
+ * million elements over 8 steps.
  */
 #include "tests/synth/run.h"
 

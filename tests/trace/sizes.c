@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Patches of recorded steps, through the public interface: what they weigh, that they give the next step,
- * and that all of them squash into one.
+ * Patches of recorded steps, through the public interface: what they weigh, that they give the next
+ * step, and that all of them squash into one.
  */
 #include "tests/test.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The library's patches for scripts: reads a request from each line of its input and answers with a line,
- * a status name and what there is to say. Words are separated by blanks; "-" stands for none.
+ * The library's patches for scripts: reads a request from each line of its input and answers with a
+ * line, a status name and what there is to say. Words are separated by blanks; "-" stands for none.
  *
  *     diff CODER BASE BEFORE CHILD OUT [TENSOR:ROW:ROWS:COLUMN:COLUMNS]...    parent child
  *     apply BASE BEFORE CHILD-ROOT OUT PATCH...                               child

@@ -71,3 +71,16 @@ enum ulp_status report_weights(const struct ulp_tensor *tensors, size_t count,
     progress_end(&line);
     return status;
 }
+
+void report_diff_times_json(struct json_out *out, const struct ulp_diff_report *report,
+                            const struct diff_times *times) {
+    json_out_begin(out, "seconds", '{');
+    json_out_real(out, "open", times->open_s);
+    json_out_real(out, "digest", times->digest_s);
+    json_out_real(out, "history", times->history_s);
+    json_out_real(out, "encode", report->encode_seconds);
+    json_out_real(out, "keep_root", report->digest_seconds);
+    json_out_real(out, "write", report->write_seconds);
+    json_out_real(out, "total", times->total_s);
+    json_out_end(out, '}');
+}

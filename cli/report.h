@@ -12,6 +12,13 @@ double report_share(double part, double whole);
 void report_diff_json(struct json_out *out, const struct ulp_diff_report *report);
 void report_diff_text(const struct ulp_diff_report *report, double seconds);
 
+/* Where the time went: what the verb measured itself, beside what the report says. */
+struct diff_times {
+    double open_s, digest_s, history_s, total_s;
+};
+void report_diff_times_json(struct json_out *out, const struct ulp_diff_report *report,
+                            const struct diff_times *times);
+
 /* "root      <hex>" */
 void report_root_text(const char *what, const struct ulp_root *root);
 

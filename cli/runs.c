@@ -48,10 +48,3 @@ void run_record_json(struct json_out *out, const struct ulp_run_record *record) 
     json_out_u64(out, "anchor_bytes", record->anchor_bytes);
     json_out_bool(out, "history", record->history);
 }
-
-void print_root(const char *title, const struct ulp_root *root) {
-    char hex[ULP_ROOT_HEX_BYTES];
-
-    ulp_root_hex(root, hex);
-    printf("%s %s\n", title, hex);
-}

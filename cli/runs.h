@@ -23,6 +23,5 @@ void run_place_close(struct run_place *place);
 
 /* The members of an open object. */
 void run_record_json(struct json_out *out, const struct ulp_run_record *record);
-void print_root(const char *title, const struct ulp_root *root);
 
 #endif

@@ -15,7 +15,7 @@ struct request {
 
 struct outcome {
     struct ulp_diff_report report;
-    double open_s, digest_s, history_s, total_s;
+    struct diff_times times;
     unsigned threads;
 };
 
@@ -25,15 +25,7 @@ static void print_json(const struct outcome *outcome) {
     json_out_begin(&out, NULL, '{');
     report_diff_json(&out, &outcome->report);
     json_out_u64(&out, "threads", outcome->threads);
-    json_out_begin(&out, "seconds", '{');
-    json_out_real(&out, "open", outcome->open_s);
-    json_out_real(&out, "digest", outcome->digest_s);
-    json_out_real(&out, "history", outcome->history_s);
-    json_out_real(&out, "encode", outcome->report.encode_seconds);
-    json_out_real(&out, "keep_root", outcome->report.digest_seconds);
-    json_out_real(&out, "write", outcome->report.write_seconds);
-    json_out_real(&out, "total", outcome->total_s);
-    json_out_end(&out, '}');
+    report_diff_times_json(&out, &outcome->report, &outcome->times);
     json_out_end(&out, '}');
 }
 
@@ -66,10 +58,10 @@ static enum ulp_status make(const struct cli_args *args, const struct request *r
     enum ulp_status status =
         report_weights(ulp_model_tensors(old), ulp_model_count(old), request->pool, &weights);
 
-    outcome->digest_s = lap_seconds(&lap);
+    outcome->times.digest_s = lap_seconds(&lap);
     if (!status)
         status = history_remember(&request->history, weights, request->pool);
-    outcome->history_s = lap_seconds(&lap);
+    outcome->times.history_s = lap_seconds(&lap);
     if (!status) {
         progress = progress_begin(&line, "diff", ulp_model_bytes(new));
         options.progress = &progress;
@@ -93,16 +85,16 @@ static enum ulp_status run(const struct cli_args *args) {
         status = input_model(args->operands[0], &old);
     if (!status)
         status = input_model(args->operands[1], &new);
-    outcome.open_s = lap_seconds(&lap);
+    outcome.times.open_s = lap_seconds(&lap);
     if (!status)
         status = make(args, &request, old, new, &outcome);
     if (!status) {
-        outcome.total_s = lap_seconds(&started);
+        outcome.times.total_s = lap_seconds(&started);
         outcome.threads = ulp_pool_threads(request.pool);
         if (option_given(args, "json"))
             print_json(&outcome);
         else
-            report_diff_text(&outcome.report, outcome.total_s);
+            report_diff_text(&outcome.report, outcome.times.total_s);
     }
     ulp_model_free(old);
     ulp_model_free(new);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inputs.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
 
@@ -9,15 +10,15 @@
 static void print_text(const struct ulp_run_report *report) {
     const struct ulp_run_record *head = &report->head;
 
-    printf("version  %llu, step %llu\n", (unsigned long long)head->version,
+    printf("version   %llu, step %llu\n", (unsigned long long)head->version,
            (unsigned long long)head->step);
     if (head->patch_bytes)
-        printf("changed  %llu elements, a patch of %s%s\n", (unsigned long long)head->changed,
+        printf("changed   %llu elements, a patch of %s%s\n", (unsigned long long)head->changed,
                readable_bytes(head->patch_bytes).text, head->history ? " with history" : "");
     if (head->anchor_bytes)
-        printf("anchor   %s\n", readable_bytes(head->anchor_bytes).text);
-    printf("stored   %s\n", readable_bytes(report->stored_bytes).text);
-    print_root("root    ", &head->root);
+        printf("anchor    %s\n", readable_bytes(head->anchor_bytes).text);
+    printf("stored    %s\n", readable_bytes(report->stored_bytes).text);
+    report_root_text("root", &head->root);
 }
 
 static void print_json(const struct ulp_run_report *report) {

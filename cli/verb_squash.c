@@ -18,7 +18,7 @@ struct request {
 
 struct outcome {
     struct ulp_diff_report report;
-    double open_s, digest_s, history_s, total_s;
+    struct diff_times times;
 };
 
 static void print_json(const struct request *request, const struct outcome *outcome) {
@@ -29,22 +29,14 @@ static void print_json(const struct request *request, const struct outcome *outc
     json_out_u64(&out, "patches", request->count);
     json_out_u64(&out, "patches_bytes", request->bytes);
     json_out_u64(&out, "threads", ulp_pool_threads(request->pool));
-    json_out_begin(&out, "seconds", '{');
-    json_out_real(&out, "open", outcome->open_s);
-    json_out_real(&out, "digest", outcome->digest_s);
-    json_out_real(&out, "history", outcome->history_s);
-    json_out_real(&out, "encode", outcome->report.encode_seconds);
-    json_out_real(&out, "keep_root", outcome->report.digest_seconds);
-    json_out_real(&out, "write", outcome->report.write_seconds);
-    json_out_real(&out, "total", outcome->total_s);
-    json_out_end(&out, '}');
+    report_diff_times_json(&out, &outcome->report, &outcome->times);
     json_out_end(&out, '}');
 }
 
 static void print_text(const struct request *request, const struct outcome *outcome) {
     printf("squashed  %u patch%s of together %s\n", request->count, request->count == 1 ? "" : "es",
            readable_bytes(request->bytes).text);
-    report_diff_text(&outcome->report, outcome->total_s);
+    report_diff_text(&outcome->report, outcome->times.total_s);
 }
 
 static enum ulp_status open_patches(const struct cli_args *args, struct request *request) {
@@ -94,10 +86,10 @@ static enum ulp_status make(const struct cli_args *args, const struct request *r
     enum ulp_status status = report_weights(
         ulp_model_tensors(request->base), ulp_model_count(request->base), request->pool, &weights);
 
-    outcome->digest_s = lap_seconds(&lap);
+    outcome->times.digest_s = lap_seconds(&lap);
     if (!status)
         status = history_remember(&request->history, weights, request->pool);
-    outcome->history_s = lap_seconds(&lap);
+    outcome->times.history_s = lap_seconds(&lap);
     if (!status) {
         progress = progress_begin(&line, "squash", ulp_model_bytes(request->base));
         status = ulp_squash_file(
@@ -116,10 +108,10 @@ static enum ulp_status run(const struct cli_args *args) {
     uint64_t started = now_ns(), lap = started;
     enum ulp_status status = read_request(args, &request);
 
-    outcome.open_s = lap_seconds(&lap);
+    outcome.times.open_s = lap_seconds(&lap);
     if (!status)
         status = make(args, &request, &outcome);
-    outcome.total_s = lap_seconds(&started);
+    outcome.times.total_s = lap_seconds(&started);
     if (!status)
         (option_given(args, "json") ? print_json : print_text)(&request, &outcome);
     for (unsigned i = 0; i < request.count; i++)

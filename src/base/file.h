@@ -83,6 +83,9 @@ enum ulp_status file_name_is_free(const char *path);
 /* Makes the last directory of `path`, to last; one that exists already is fine. */
 enum ulp_status file_make_directory(const char *path);
 
+/* fsync() of an open directory; 0, or -1 and errno. */
+int file_sync_directory(int directory);
+
 /* Makes what happened to the name `path` last. */
 enum ulp_status file_sync_parent(const char *path);
 

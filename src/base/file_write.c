@@ -59,7 +59,7 @@ static enum ulp_status open_directory_of(const char *path, int *ret_directory) {
 }
 
 /* Some network file systems cannot sync a directory and say EINVAL; there is nothing more to do. */
-static int sync_directory(int directory) {
+int file_sync_directory(int directory) {
     return fsync(directory) && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
 }
 
@@ -222,7 +222,7 @@ enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit c
         return fail_errno("sync", writer->path);
     if (take_name(writer, commit))
         return fail_errno("put into place", writer->path);
-    if (sync_directory(descriptor(writer->directory)))
+    if (file_sync_directory(descriptor(writer->directory)))
         return fail_errno("sync the directory of", writer->path);
     log_message(ULP_LOG_DEBUG, "committed %s", quote(writer->path).text);
     return ULP_OK;
@@ -258,7 +258,7 @@ enum ulp_status file_sync_parent(const char *path) {
         name[end - 1] = 0;
     if (!status)
         status = open_directory_of(name, &directory);
-    if (!status && sync_directory(descriptor(directory)))
+    if (!status && file_sync_directory(descriptor(directory)))
         status = fail_errno("sync the directory of", path);
     if (directory)
         close(descriptor(directory));

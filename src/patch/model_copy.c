@@ -49,21 +49,22 @@ static enum ulp_status copy_bytes(struct copier *copier, const struct file_map *
     return status;
 }
 
-/* Blocks of other shards are not for now. */
 static enum ulp_status put_in_copy(void *user, size_t shard, uint64_t offset, const void *data,
                                    size_t bytes) {
     const struct copier *copier = user;
 
-    return shard == copier->shard ? file_writer_put(&copier->file, offset, data, bytes) : ULP_OK;
+    (void)shard; /* the one that is being written: see below */
+    return file_writer_put(&copier->file, offset, data, bytes);
 }
 
-static enum ulp_status skip_other_shards(void *user, const struct staged_block *staged) {
-    const struct copier *copier = user;
+/* One file is written at a time, so blocks of the other shards wait for their turn. */
+static enum ulp_status patch_this_shard(void *user, const struct staged_block *staged) {
+    struct copier *copier = user;
     const struct grid_region *region = piece_region(staged->block.grid, staged->block.piece);
 
     if (copier->places[region->tensor].shard != copier->shard)
         return ULP_OK;
-    return shard_write_block((void *)(uintptr_t)&copier->writer, staged);
+    return shard_write_block(&copier->writer, staged);
 }
 
 static enum ulp_status copy_shard(struct copier *copier, size_t shard, const char *to) {
@@ -74,7 +75,7 @@ static enum ulp_status copy_shard(struct copier *copier, size_t shard, const cha
     if (!status)
         status = copy_bytes(copier, map);
     if (!status)
-        status = apply_each_block(copier->apply, skip_other_shards, copier);
+        status = apply_each_block(copier->apply, patch_this_shard, copier);
     if (!status)
         status = file_writer_permissions(&copier->file, map->file - 1);
     if (!status)

@@ -54,11 +54,6 @@ static enum ulp_status fail_at(const struct directory_store *store, const char *
 
 /* ---- the way to a file ---- */
 
-/* Some network file systems cannot sync a directory and say so; there is nothing more to do. */
-static int sync_directory(int directory) {
-    return fsync(directory) && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
-}
-
 static int open_child(int directory, const char *name) {
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -72,7 +67,7 @@ static int make_child(int directory, const char *name) {
 
     if (child < 0 && errno == ENOENT && (!mkdirat(directory, name, 0777) || errno == EEXIST))
         child = open_child(directory, name);
-    if (child >= 0 && sync_directory(directory)) {
+    if (child >= 0 && file_sync_directory(directory)) {
         int error = errno;
 
         close(child);
@@ -274,7 +269,7 @@ static enum ulp_status directory_remove(void *self, const char *key) {
         return status;
     if (unlinkat(directory, name, 0) && errno != ENOENT)
         status = fail_at(self, "remove", key);
-    else if (sync_directory(directory))
+    else if (file_sync_directory(directory))
         status = fail_at(self, "sync the directory of", key);
     close(directory);
     return status;

@@ -70,29 +70,40 @@ static enum ulp_status check_record(struct checking *c, uint64_t sequence, struc
 
 /* ---- what the newest record names ---- */
 
-static enum ulp_status forget(void *user, uint64_t offset, const void *data, size_t bytes) {
-    (void)user;
-    (void)offset;
-    (void)data;
-    (void)bytes;
-    return ULP_OK;
-}
-
-static enum ulp_status check_part(struct checking *c, const struct part *part, bool *ret_whole) {
+/* Clears *whole if the part is not. */
+static enum ulp_status check_part(struct checking *c, const struct part *part, bool *whole) {
     char key[ULP_KEY_BYTES_MAX + 1];
-    enum ulp_status status = part_visit(c->store, c->run, part, forget, NULL);
+    enum ulp_status status = part_visit(c->store, c->run, part, NULL, NULL);
 
     part_key(c->run, &part->hash, key);
     c->health.parts++;
     c->health.bytes += part->bytes;
-    *ret_whole = !status;
-    return status ? note(c, key, status) : ULP_OK;
+    if (!status)
+        return ULP_OK;
+    *whole = false;
+    return note(c, key, status);
+}
+
+static enum ulp_status check_anchor(struct checking *c, const struct anchor *anchor, bool *whole) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t i = 0; !status && i < anchor->file_count; i++)
+        status = check_part(c, &anchor->files[i].part, whole);
+    return status;
+}
+
+static enum ulp_status check_way(struct checking *c, const struct way *way, bool *whole) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t i = 0; !status && i < way->part_count; i++)
+        status = check_part(c, &way->parts[i], whole);
+    return status;
 }
 
 /* Copies the map without what is damaged, and asks for a way through it. */
 static enum ulp_status check_map(struct checking *c, const struct record *record) {
     struct arena arena = {0};
-    struct record whole = *record;
+    struct record sound = *record;
     struct anchor *anchors = NULL;
     struct way *ways = NULL;
     struct plan plan;
@@ -100,35 +111,25 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
 
     if (!status)
         status = arena_zeroed(&arena, record->way_count, sizeof *ways, &ways);
-    whole.anchors = anchors;
-    whole.ways = ways;
-    whole.anchor_count = whole.way_count = 0;
+    sound.anchors = anchors;
+    sound.ways = ways;
+    sound.anchor_count = sound.way_count = 0;
     for (size_t i = 0; !status && i < record->anchor_count; i++) {
-        bool all = true;
+        bool whole = true;
 
-        for (size_t k = 0; !status && k < record->anchors[i].file_count; k++) {
-            bool one = false;
-
-            status = check_part(c, &record->anchors[i].files[k].part, &one);
-            all = all && one;
-        }
-        if (all)
-            anchors[whole.anchor_count++] = record->anchors[i];
+        status = check_anchor(c, &record->anchors[i], &whole);
+        if (whole)
+            anchors[sound.anchor_count++] = record->anchors[i];
     }
     for (size_t i = 0; !status && i < record->way_count; i++) {
-        bool all = true;
+        bool whole = true;
 
-        for (size_t k = 0; !status && k < record->ways[i].part_count; k++) {
-            bool one = false;
-
-            status = check_part(c, &record->ways[i].parts[k], &one);
-            all = all && one;
-        }
-        if (all)
-            ways[whole.way_count++] = record->ways[i];
+        status = check_way(c, &record->ways[i], &whole);
+        if (whole)
+            ways[sound.way_count++] = record->ways[i];
     }
     if (!status)
-        c->health.reachable = !plan_make(&whole, &(struct held){0}, record->version, &arena, &plan);
+        c->health.reachable = !plan_make(&sound, &(struct held){0}, record->version, &arena, &plan);
     arena_release(&arena);
     return status;
 }

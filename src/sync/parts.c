@@ -10,14 +10,6 @@
 /* What is fetched or sent at a time. */
 #define PIECE_BYTES ((size_t)8 << 20)
 
-static enum ulp_status forget(void *user, uint64_t offset, const void *data, size_t bytes) {
-    (void)user;
-    (void)offset;
-    (void)data;
-    (void)bytes;
-    return ULP_OK;
-}
-
 /* What is there under its name may have been damaged since, so it is read before it is relied on.
  * */
 static bool is_stored(struct ulp_store *store, const char *run, const char *key,
@@ -25,7 +17,7 @@ static bool is_stored(struct ulp_store *store, const char *run, const char *key,
     uint64_t there = 0;
 
     return !ulp_store_stat(store, key, &there) && there == part->bytes &&
-           !part_visit(store, run, part, forget, NULL);
+           !part_visit(store, run, part, NULL, NULL);
 }
 
 static enum ulp_status send(struct ulp_store *store, const char *key, const uint8_t *data,
@@ -89,7 +81,7 @@ static enum ulp_status fetch_pieces(struct ulp_store *store, const char *key,
                           quote(key).text);
         if (!status)
             status = sha256_add(hash, piece, got);
-        if (!status)
+        if (!status && fn)
             status = fn(user, at, piece, got);
         at += got;
     }

@@ -23,7 +23,7 @@ enum ulp_status part_get(struct ulp_store *store, const char *run, const struct 
 enum ulp_status part_get_file(struct ulp_store *store, const char *run, const struct part *part,
                               const char *path);
 
-/* The same, piece by piece, without keeping it. */
+/* The same, piece by piece, without keeping it; with NULL for `fn` it is only verified. */
 typedef enum ulp_status (*part_piece)(void *user, uint64_t offset, const void *data, size_t bytes);
 enum ulp_status part_visit(struct ulp_store *store, const char *run, const struct part *part,
                            part_piece fn, void *user);

@@ -101,7 +101,7 @@ class Verbs(RunCase):
     def test_in_words(self):
         done = run("publish", self.steps[0], *self.place(), "--state", self.dir / "state", "-s", 7)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("version  0, step 7\n", done.stdout)
+        self.assertIn("version   0, step 7\n", done.stdout)
         self.assertIn("anchor ", done.stdout)
         self.assertIn(self.root(self.steps[0]), done.stdout)
         run("publish", self.steps[1], *self.place(), "--state", self.dir / "state", "-s", "8")

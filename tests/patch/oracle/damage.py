@@ -92,7 +92,7 @@ def verdict(data, base, before, child):
 
 class Damage:
     def __init__(self, library, directory):
-        self.library, self.directory = library, pathlib.Path(directory)
+        self.native, self.directory = library, pathlib.Path(directory)
         self.seen = collections.Counter()
 
     def path(self, name):
@@ -103,7 +103,7 @@ class Damage:
         coder, sort = rng.choice(("best", "context", "plain", "dense")), rng.randrange(3)
         regions = states.random_parts(rng, base, 1) if sort == 1 else []
         history = self.path("before") if sort == 2 else None
-        self.library.diff(
+        self.native.diff(
             coder,
             self.path("base"),
             self.path("child"),
@@ -129,7 +129,7 @@ class Damage:
     def compare(self, data, base, before, child):
         self.path("damaged").write_bytes(data)
         ours = verdict(data, base, before, child)
-        theirs, message = self.library.apply(
+        theirs, message = self.native.apply(
             [self.path("damaged")],
             self.path("base"),
             self.path("before") if before else None,

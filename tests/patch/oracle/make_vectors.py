@@ -50,7 +50,7 @@ def state_of(*tensors):
 
 class Maker:
     def __init__(self, library):
-        self.library, self.lines = library, []
+        self.native, self.lines = library, []
 
     def store(self, name, **named):
         (VECTORS / "accept" / name).mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class Maker:
 
     def diff(self, name, patch="patch", coder="best", before=False, **more):
         folder = VECTORS / "accept" / name
-        self.library.diff(
+        self.native.diff(
             coder,
             folder / "base.safetensors",
             folder / "child.safetensors",
@@ -205,7 +205,7 @@ def formulas(maker):
             write_safetensors(path, states.by_formula(f"@{name}.{i}"))
         folder = VECTORS / "accept" / name
         folder.mkdir(parents=True, exist_ok=True)
-        maker.library.diff("best", *paths, folder / "patch.ulp")
+        maker.native.diff("best", *paths, folder / "patch.ulp")
         for path in paths:
             path.unlink()
         maker.lines.append(

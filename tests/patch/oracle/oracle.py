@@ -40,7 +40,7 @@ CODERS = ("best", "context", "plain", "dense")
 
 class Oracle:
     def __init__(self, library, directory):
-        self.library, self.directory = library, pathlib.Path(directory)
+        self.native, self.directory = library, pathlib.Path(directory)
         self.seen = collections.Counter()
 
     def path(self, name):
@@ -57,7 +57,7 @@ class Oracle:
         assert found == child, "the decoder's result"
         assert name == root(child), "the root"
         paths = [self.path(patch) for patch in patches]
-        answer = self.library.apply(
+        answer = self.native.apply(
             paths, self.path("base"), self.path("before") if before else None, out=self.path("out")
         )
         assert answer == ("ULP_OK", name.hex()), answer
@@ -85,7 +85,7 @@ class Oracle:
         self.seen["with several flipped"] += flipped > 1
 
     def whole(self, rng, base, child):
-        said = self.library.diff(
+        said = self.native.diff(
             rng.choice(CODERS), self.path("base"), self.path("child"), self.path("patch")
         )
         assert said == [root(base).hex(), root(child).hex()], said
@@ -96,7 +96,7 @@ class Oracle:
         if rng.random() < 0.5:
             child = states.carried_on(rng, before, base)
         self.store(before=before, child=child)
-        self.library.diff(
+        self.native.diff(
             rng.choice(CODERS[:2]),
             self.path("base"),
             self.path("child"),
@@ -111,7 +111,7 @@ class Oracle:
             return
         coder, names = rng.choice(CODERS), [f"part{i}" for i in range(len(parts))]
         for name, part in zip(names, parts):
-            self.library.diff(
+            self.native.diff(
                 coder, self.path("base"), self.path("child"), self.path(name), regions=part
             )
         self.compare(names, base, child)

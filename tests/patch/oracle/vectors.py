@@ -53,7 +53,7 @@ class DecoderSays:
 
 class LibrarySays:
     def __init__(self, library, directory):
-        self.library, self.directory = library, pathlib.Path(directory)
+        self.native, self.directory = library, pathlib.Path(directory)
 
     def path(self, version, name):
         """Of a state; those that are made by a formula are written first."""
@@ -64,7 +64,7 @@ class LibrarySays:
 
     def __call__(self, version, base, before, name, child, patches):
         paths = [version / patch for patch in patches]
-        status, said = self.library.apply(
+        status, said = self.native.apply(
             paths,
             self.path(version, base),
             self.path(version, before),
@@ -77,7 +77,7 @@ class LibrarySays:
                 return "another child"
             # What can be applied can be verified without the weights.
             return next(
-                filter(lambda found: found != "ULP_OK", map(self.library.verify, paths)), "ULP_OK"
+                filter(lambda found: found != "ULP_OK", map(self.native.verify, paths)), "ULP_OK"
             )
         return status
 

@@ -335,13 +335,16 @@ def read_regions(reader, layout):
     return regions
 
 
-def read_chunk(reader, pieces):
+def read_chunk(reader, pieces, width):
     length = reader.varint()
     if not length:
         return Chunk(0)
     chunk = Chunk(length, reader.varint(), reader.u64())
+    elements = sum(piece.count for piece in pieces)
+    blocks = sum(piece.blocks() for piece in pieces)
+    check(length <= 8 * elements * width + 256 * blocks + 65536, "a chunk longer than any coder makes")
     check(
-        0 < chunk.changes <= sum(piece.count for piece in pieces),
+        0 < chunk.changes <= elements,
         "a number of changes that cannot be",
     )
     return chunk
@@ -359,7 +362,9 @@ def read_table(data):
     announced = sum(region.elements() // PIECE_ELEMENTS for region in regions)
     check(announced <= reader.left() // 16, "more pieces than sums")  # before memory is taken
     pieces = grid(layout, regions)
-    chunks = [read_chunk(reader, chunk) for chunk in pieces]
+    chunks = [
+        read_chunk(reader, chunk, layout[chunk[0].region.tensor][1].kind().width) for chunk in pieces
+    ]
     sums = [(reader.u64(), reader.u64()) for chunk in pieces for _ in chunk]
     table = Table(flags, parent, child, before, layout, regions, chunks, sums)
     check(write_table(table) == data, "a table that is not canonical")

@@ -72,13 +72,21 @@ enum ulp_status {
     ULP_E_JOURNAL = 62,     /* the journal of an interrupted apply is damaged or does not fit */
 
     /* runs */
-    ULP_E_NO_RUN = 70,      /* the store holds no run of that name */
-    ULP_E_RECORD = 71,      /* a record of the log is malformed */
-    ULP_E_CHAIN = 72,       /* records that do not follow each other: a forked or forged log */
-    ULP_E_FENCED = 73,      /* somebody else published in between; this publisher must stop */
-    ULP_E_ROLLBACK = 74,    /* the log is shorter than it was seen to be */
-    ULP_E_UNREACHABLE = 75, /* no way leads from a state that can be had to the one wanted */
-    ULP_E_PART = 76         /* a part is missing, or not the one that its name says */
+    ULP_E_NO_RUN = 70,       /* the store holds no run of that name */
+    ULP_E_RECORD = 71,       /* a record of the log is malformed */
+    ULP_E_CHAIN = 72,        /* records that do not follow each other: a forged log */
+    ULP_E_FENCED = 73,       /* somebody else published in between; this publisher must stop */
+    ULP_E_ROLLBACK = 74,     /* the log is shorter than it was seen to be */
+    ULP_E_UNREACHABLE = 75,  /* no way leads from a state that can be had to the one wanted */
+    ULP_E_PART = 76,         /* a part has another length or hash than the log says */
+    ULP_E_FORK = 77,         /* two different records at one place of the log: equivocation */
+    ULP_E_OTHER_RUN = 78,    /* a record or directory of another run */
+    ULP_E_JUMP = 79,         /* a record that leaves out versions or sequences: fast-forward */
+    ULP_E_FROZEN = 80,       /* the newest record is older than the maximum age asked for */
+    ULP_E_UNSIGNED = 81,     /* a signature is required and the record has none */
+    ULP_E_SIGNATURE = 82,    /* a signature is wrong, or by a key that is not trusted */
+    ULP_E_PART_MISSING = 83, /* a part is not in the store */
+    ULP_E_KEY = 84           /* a key file that is none */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

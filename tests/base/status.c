@@ -56,6 +56,14 @@ static const struct pin pins[] = {
     {ULP_E_ROLLBACK, 74, "ULP_E_ROLLBACK"},
     {ULP_E_UNREACHABLE, 75, "ULP_E_UNREACHABLE"},
     {ULP_E_PART, 76, "ULP_E_PART"},
+    {ULP_E_FORK, 77, "ULP_E_FORK"},
+    {ULP_E_OTHER_RUN, 78, "ULP_E_OTHER_RUN"},
+    {ULP_E_JUMP, 79, "ULP_E_JUMP"},
+    {ULP_E_FROZEN, 80, "ULP_E_FROZEN"},
+    {ULP_E_UNSIGNED, 81, "ULP_E_UNSIGNED"},
+    {ULP_E_SIGNATURE, 82, "ULP_E_SIGNATURE"},
+    {ULP_E_PART_MISSING, 83, "ULP_E_PART_MISSING"},
+    {ULP_E_KEY, 84, "ULP_E_KEY"},
 };
 
 #define PINS (sizeof pins / sizeof pins[0])

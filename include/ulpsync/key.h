@@ -12,7 +12,7 @@
  *     ulp_key_free(key);
  *
  * docs/format/keys.md describes the files. What is secret never appears in a message or the log. A
- * build without OpenSSL can read files of public keys; all else fails with ULP_E_UNSUPPORTED.
+ * build without OpenSSL knows files of public keys only; all else fails with ULP_E_UNSUPPORTED.
  */
 #ifndef ULPSYNC_KEY_H
 #define ULPSYNC_KEY_H

@@ -211,7 +211,7 @@ static void test_comments(void **state) {
     assert_int_equal(line.bytes, 2 + KEY_HEX_BYTES + 1);
     assert_ok(key_line_write("w", key, "ü", &line));
     assert_memory_equal(line.text + 2 + KEY_HEX_BYTES, " ü\n", 4);
-    assert_fails(key_line_write("w", key, "two\nlines", &line), ULP_E_USAGE, "two\\nlines");
+    assert_fails(key_line_write("w", key, "two\nlines", &line), ULP_E_USAGE, "two\\x0alines");
     assert_fails(key_line_write("w", key, "\x1b[1m", &line), ULP_E_USAGE, "one line");
     assert_fails(key_line_write("w", key, "\xff", &line), ULP_E_USAGE, "one line");
     memset(longest, 'c', LIMIT_KEY_COMMENT_BYTES);

@@ -46,7 +46,7 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
-extern const struct cli_verb verb_publish, verb_follow, verb_log, verb_fsck, verb_plan;
+extern const struct cli_verb verb_publish, verb_follow, verb_log, verb_fsck, verb_plan, verb_keygen;
 extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
     verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
 

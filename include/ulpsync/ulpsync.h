@@ -10,6 +10,7 @@
  *   model.h   tensors, models on disk, writing them, and the root digest of a state
  *   patch.h   making, reading, applying and squashing patches
  *   store.h   named bytes, wherever they are kept
+ *   key.h     keys that sign a run's log, and those that are trusted
  *   run.h     publishing a run to a store, and following it
  *
  * Rules that hold everywhere:
@@ -24,6 +25,7 @@
 #ifndef ULPSYNC_ULPSYNC_H
 #define ULPSYNC_ULPSYNC_H
 
+#include <ulpsync/key.h>
 #include <ulpsync/model.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/pool.h>

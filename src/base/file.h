@@ -111,4 +111,12 @@ const char *file_nameless_directory(const char *asked);
 enum ulp_status file_write(const char *path, const void *data, size_t bytes,
                            enum ulp_commit commit);
 
+/* The same for a secret: a new file, which from the beginning nobody but its owner can open. */
+enum ulp_status file_write_private(const char *path, const void *data, size_t bytes);
+
+/* Reads such a file whole into the caller's memory and nowhere else; all `room` bytes are zeroed on
+ * failure. A link is refused, and so is what group or others have any right to (ULP_E_PERMISSION),
+ * since then it is no secret. */
+enum ulp_status file_read_private(const char *path, void *data, size_t room, size_t *ret_bytes);
+
 #endif

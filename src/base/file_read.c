@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* flock */
 #include "base/file.h"
 
+#include "base/memory.h"
 #include "base/quote.h"
 
 #include <errno.h>
@@ -147,5 +148,55 @@ out:
     if (status)
         buffer_cut(into, before);
     close(file);
+    return status;
+}
+
+static enum ulp_status check_private(int file, const char *path) {
+    struct stat info;
+
+    if (fstat(file, &info))
+        return fail_errno("look at", path);
+    if (info.st_mode & (S_IRWXG | S_IRWXO))
+        return fail(ULP_E_PERMISSION,
+                    "%s holds a secret, but others than its owner have rights to it (mode %03o): "
+                    "chmod 600",
+                    quote(path).text, (unsigned)(info.st_mode & 0777));
+    return ULP_OK;
+}
+
+static enum ulp_status read_exactly(int file, const char *path, uint8_t *data, size_t bytes) {
+    while (bytes) {
+        ssize_t got = read(file, data, bytes);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno("read", path);
+        if (!got)
+            return fail(ULP_E_FILE_CHANGED, "%s shrank while it was read", quote(path).text);
+        data += got;
+        bytes -= (size_t)got;
+    }
+    return ULP_OK;
+}
+
+enum ulp_status file_read_private(const char *path, void *data, size_t room, size_t *ret_bytes) {
+    uint64_t bytes = 0;
+    int file = -1;
+    enum ulp_status status = open_plain(path, FILE_REFUSE_LINKS, &file, &bytes);
+
+    if (status)
+        return status;
+    status = check_private(file, path);
+    if (!status && bytes > room)
+        status = fail(ULP_E_LIMIT, "%s has %llu bytes; the limit is %zu", quote(path).text,
+                      (unsigned long long)bytes, room);
+    if (!status)
+        status = read_exactly(file, path, data, (size_t)bytes);
+    close(file);
+    if (status)
+        mem_wipe(data, room);
+    else
+        *ret_bytes = (size_t)bytes;
     return status;
 }

@@ -19,6 +19,10 @@
 
 #define TEMPORARY_TRIES 1000u
 
+/* Of new files, less what the umask takes away. */
+#define MODE_PLAIN 0666
+#define MODE_PRIVATE 0600
+
 static bool always_named;
 
 void file_writer_always_named(bool named) {
@@ -80,17 +84,17 @@ static bool taken(int result, unsigned *tries) {
 /* A file without a name vanishes with the process, however that ends. Where the file system has
  * none of those, or /proc is missing, through which it gets its name later, a hidden name serves.
  * */
-static enum ulp_status create_temporary(struct file_writer *writer) {
+static enum ulp_status create_temporary(struct file_writer *writer, mode_t mode) {
     int directory = descriptor(writer->directory), file = -1;
     unsigned tries = 0;
 
     if (!always_named && !access("/proc/self/fd", X_OK))
-        file = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+        file = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (file < 0) {
         do {
             next_temporary(writer);
             file = openat(directory, writer->temporary,
-                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         } while (taken(file, &tries));
     }
     if (file < 0) {
@@ -120,7 +124,7 @@ enum ulp_status file_writer_open_in(int directory, const char *name, const char 
             status = fail_errno("open the directory of", path);
     }
     if (!status)
-        status = create_temporary(&writer);
+        status = create_temporary(&writer, MODE_PLAIN);
     if (status) {
         file_writer_release(&writer);
         return status;
@@ -129,7 +133,8 @@ enum ulp_status file_writer_open_in(int directory, const char *name, const char 
     return ULP_OK;
 }
 
-enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer) {
+static enum ulp_status open_writer(const char *path, uint64_t bytes, mode_t mode,
+                                   struct file_writer *ret_writer) {
     struct file_writer writer = {0};
     enum ulp_status status;
 
@@ -141,7 +146,7 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
     if (!status)
         status = open_directory_of(path, &writer.directory);
     if (!status)
-        status = create_temporary(&writer);
+        status = create_temporary(&writer, mode);
     if (!status && ftruncate(descriptor(writer.file), (off_t)bytes))
         status = fail_errno("size", path);
     if (status) {
@@ -150,6 +155,10 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
     }
     *ret_writer = writer;
     return ULP_OK;
+}
+
+enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_writer *ret_writer) {
+    return open_writer(path, bytes, MODE_PLAIN, ret_writer);
 }
 
 enum ulp_status file_put(int file, const char *path, uint64_t offset, const void *data,
@@ -298,10 +307,10 @@ void file_remove_in(const char *directory, const char *name) {
     close(open_directory);
 }
 
-enum ulp_status file_write(const char *path, const void *data, size_t bytes,
-                           enum ulp_commit commit) {
+static enum ulp_status write_whole(const char *path, const void *data, size_t bytes, mode_t mode,
+                                   enum ulp_commit commit) {
     struct file_writer writer = {0};
-    enum ulp_status status = file_writer_open(path, 0, &writer);
+    enum ulp_status status = open_writer(path, 0, mode, &writer);
 
     if (!status)
         status = file_writer_put(&writer, 0, data, bytes);
@@ -309,4 +318,13 @@ enum ulp_status file_write(const char *path, const void *data, size_t bytes,
         status = file_writer_commit(&writer, commit);
     file_writer_release(&writer);
     return status;
+}
+
+enum ulp_status file_write(const char *path, const void *data, size_t bytes,
+                           enum ulp_commit commit) {
+    return write_whole(path, data, bytes, MODE_PLAIN, commit);
+}
+
+enum ulp_status file_write_private(const char *path, const void *data, size_t bytes) {
+    return write_whole(path, data, bytes, MODE_PRIVATE, ULP_COMMIT_NEW);
 }

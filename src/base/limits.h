@@ -55,6 +55,13 @@
 #define LIMIT_PARTS 4096u
 #define LIMIT_ANCHOR_FILES 8192u
 
+/* Keys whose signatures one follower accepts, and the file that lists them. */
+#define LIMIT_TRUSTED_KEYS 64u
+#define LIMIT_TRUSTED_FILE_BYTES 65536u
+
+/* What people write behind a key, to tell it from others. */
+#define LIMIT_KEY_COMMENT_BYTES 200u
+
 #define LIMIT_THREADS 1024u
 
 #endif

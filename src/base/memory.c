@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _DEFAULT_SOURCE /* explicit_bzero */
 #include "base/memory.h"
 
 #include "base/checked.h"
@@ -82,4 +83,8 @@ enum ulp_status mem_copy_text(const char *text, char **ret_copy) {
 void mem_free(void *pointer) {
     if (pointer)
         active.release(active.user, pointer);
+}
+
+void mem_wipe(void *secret, size_t bytes) {
+    explicit_bzero(secret, bytes);
 }

@@ -24,6 +24,9 @@ enum ulp_status mem_grow(void *array, size_t count, size_t size, size_t *room);
 enum ulp_status mem_copy_text(const char *text, char **ret_copy);
 void mem_free(void *pointer);
 
+/* Zeroes a secret that is not needed any more; no optimisation leaves this out. */
+void mem_wipe(void *secret, size_t bytes);
+
 struct mem_hooks {
     void *(*resize)(void *user, void *old, size_t bytes);
     void (*release)(void *user, void *pointer);

@@ -79,7 +79,7 @@ static void wait_ms(uint64_t ms) {
 /* What may be better next time: a run that is not there yet, a store that hiccups, an object that
  * has not arrived. Everything else needs somebody to look at it. */
 static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
+    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART || status == ULP_E_PART_MISSING ||
            status == ULP_E_UNREACHABLE;
 }
 

@@ -9,11 +9,18 @@
  * Both keep a directory with a complete model in `DIRECTORY/current`, a link that is switched in
  * one go, so whoever loads it sees one version or the next. A process may be killed at any moment;
  * the next call goes on from there. docs/format/chain.md describes what is in the store.
+ *
+ * The objects below do the same for who stays: a publisher that takes tensors from memory, a
+ * follower that fetches and verifies beforehand and changes weights in memory within a moment.
+ *
+ * Threads: each object, and each directory, belongs to one caller at a time. A store may serve any
+ * number of them. A call that fails has changed nothing that anybody sees, and can be repeated.
  */
 #ifndef ULPSYNC_RUN_H
 #define ULPSYNC_RUN_H
 
 #include <stdint.h>
+#include <ulpsync/key.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/store.h>
 
@@ -30,50 +37,103 @@ struct ulp_run_record {
     uint64_t time_ms;  /* since 1970, as the publisher's clock had it */
     struct ulp_root root;
     uint64_t changed;      /* elements, since the version before; 0 for the first */
-    uint64_t patch_bytes;  /* of the patch from there; 0 when the record has none */
-    uint64_t anchor_bytes; /* of an anchor of this version; 0 when it has none */
+    uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
+    uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
+    uint64_t oldest;       /* the oldest version that the map still leads to */
+    uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
     int history;
+    int is_signed;
+    struct ulp_public_key signer; /* if it is */
 };
 
-/* The newest record, or number `sequence`. ULP_E_NO_RUN, ULP_E_NOT_FOUND. */
+/* The newest record, or number `sequence`, not looking at signatures. ULP_E_NO_RUN,
+ * ULP_E_NOT_FOUND. */
 ULP_API enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
                                      struct ulp_run_record *ret_record);
 ULP_API enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t sequence,
                                      struct ulp_run_record *ret_record);
 
-/* All zero is fine, and so is NULL. */
+/* The version that the newest record with this step published, among those that the run's newest
+ * record leads to. ULP_E_UNREACHABLE if there is none. */
+ULP_API enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
+                                          uint64_t *ret_version);
+
+/* ---- options and reports ----------------------------------------------------------------- */
+
+/* All zero is fine, and so is NULL. What is pointed to must outlive the object. */
 struct ulp_run_options {
     struct ulp_pool *pool;
     const struct ulp_progress *progress;
 
-    /* Every so many versions (0: 8) a patch is made without history, so that who comes late can go
-     * on from there. */
-    unsigned history_reset;
+    /* Records must be signed by one of these keys, or by one that it was handed on to. Without
+     * them, a run that was seen signed must stay with the key that signed it, or its heirs. */
+    const struct ulp_public_key *trusted;
+    size_t trusted_count;
 
-    /* At least so many versions (0: 64) lie between two anchors. */
-    unsigned anchor_every;
+    /* A newest record that is older than this is refused with ULP_E_FROZEN: somebody may be hiding
+     * newer ones. 0: however old. */
+    uint64_t max_age_ms;
 
-    /* For ulp_follow(): go no further than `version`, which must be among those that the newest
-     * record still leads to (ULP_E_UNREACHABLE), and no older than what the directory holds
-     * (ULP_E_USAGE). */
-    int stop_at_version;
+    /* Followers. */
+    uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */
+    const char *base;     /* a model on disk to start from, if it is one that the run has known */
+    int stop_at_version;  /* go no further than `version`, which the map must still lead to */
     uint64_t version;
+
+    /* Called with the bytes of the newest record that was accepted, before anything of it is used:
+     * keep them where they outlast the process, and give them back as `seen` next time. Directories
+     * do this by themselves. */
+    enum ulp_status (*keep_seen)(void *user, const void *record, size_t bytes);
+    void *keep_user;
+    const void *seen;
+    size_t seen_bytes;
+
+    /* Publishers. */
+    const struct ulp_key *sign; /* NULL: records are not signed */
+    const char *reference;      /* the first anchor is by reference: the name of a public model */
+    unsigned anchor_every;      /* versions between two anchors, at most; 0: 128 */
+    unsigned anchor_share;      /* or patches of so many percent of an anchor's bytes; 0: 50 */
+    unsigned keep_anchors;      /* in the map, with all that leads on from them; 0: 2 */
+};
+
+/* Where the time went, in nanoseconds of wall time. Fetching ahead happens beside the rest. */
+struct ulp_run_phases {
+    uint64_t poll_ns;   /* reading the log */
+    uint64_t fetch_ns;  /* waiting for bytes */
+    uint64_t verify_ns; /* opening patches, checking our own */
+    uint64_t decode_ns; /* decoding against the weights, of all threads together */
+    uint64_t digest_ns; /* keeping and checking roots */
+    uint64_t stage_ns;  /* writing what is not shown yet */
+    uint64_t apply_ns;  /* the moment in which weights change, or the link is switched */
+    uint64_t encode_ns; /* comparing and coding */
+    uint64_t store_ns;  /* waiting for parts to be stored */
+    uint64_t commit_ns; /* adding the record */
 };
 
 struct ulp_run_report {
     struct ulp_run_record head;
-    uint64_t version;       /* that the directory holds */
-    uint64_t fetched_bytes; /* by this call */
-    unsigned fetched_patches, fetched_anchors;
-    uint64_t stored_bytes; /* by this call */
-    int fresh;             /* something new was published or fetched */
+    uint64_t version;    /* that is held */
+    int fresh;           /* something new was published, or is held */
+    int ready;           /* of ulp_follower_poll(): something waits for ulp_follower_apply() */
+    uint64_t apply_left; /* patches that follow before the newest version is held */
+
+    uint64_t fetched_bytes; /* by this call: patches and anchors */
+    uint64_t patch_bytes, anchor_bytes, record_bytes;
+    unsigned fetched_patches, fetched_anchors, fetched_records;
+    unsigned fetched_objects; /* of all kinds */
+    uint64_t stored_bytes;
+    unsigned stored_objects;
+    struct ulp_run_phases phases;
 };
+
+/* ---- the simplest way -------------------------------------------------------------------- */
 
 /*
  * Publishes the model at `path` as the run's next version: compares it with the last one, which
  * `directory` holds or is brought to first, stores the patch, checks it, and only then adds the
- * record that makes it known. The first version of a run, and some later ones, are stored whole:
- * the model's files with what lies beside them.
+ * record that makes it known. The first version of a run is stored whole, as an anchor: the model's
+ * files with what lies beside them. What is published already, with the same step, is left alone:
+ * `fresh` is 0.
  *
  * Of several publishers of one run one is first; the others fail with ULP_E_FENCED and have changed
  * nothing. The directory belongs to this run alone: ULP_E_BUSY while another process uses it.
@@ -91,6 +151,69 @@ ULP_API enum ulp_status ulp_publish(struct ulp_store *store, const char *run, co
 ULP_API enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char *directory,
                                    const struct ulp_run_options *options,
                                    struct ulp_run_report *ret_report);
+
+/* ---- a publisher that stays -------------------------------------------------------------- */
+
+struct ulp_publisher;
+
+/*
+ * With a directory, the last version is kept there and survives restarts; with NULL it is kept in
+ * memory, and a new publisher gets it from the store. Either way the stream goes on where it was. A
+ * run that does not exist yet begins with the first ulp_publisher_publish().
+ */
+ULP_API enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run,
+                                           const char *directory,
+                                           const struct ulp_run_options *options,
+                                           struct ulp_publisher **ret_publisher);
+ULP_API void ulp_publisher_close(struct ulp_publisher *publisher);
+
+/* Tensors in memory, all of the state's, in any order; they are only read. After ULP_E_FENCED the
+ * publisher is of no use any more: somebody else goes on with the run. */
+ULP_API enum ulp_status ulp_publisher_publish(struct ulp_publisher *publisher,
+                                              const struct ulp_tensor *tensors, size_t count,
+                                              uint64_t step, struct ulp_run_report *ret_report);
+
+/* A model on disk. */
+ULP_API enum ulp_status ulp_publisher_publish_model(struct ulp_publisher *publisher,
+                                                    const char *path, uint64_t step,
+                                                    struct ulp_run_report *ret_report);
+
+/* An anchor of the version that is held, if one is due: the patches since the last one have become
+ * many, or long. Not in the way of anybody: do it while the trainer computes. `fresh` says whether
+ * one was made. */
+ULP_API enum ulp_status ulp_publisher_anchor(struct ulp_publisher *publisher,
+                                             struct ulp_run_report *ret_report);
+
+/* ---- a follower that stays --------------------------------------------------------------- */
+
+struct ulp_follower;
+
+/* Into a directory, as ulp_follow(). */
+ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run,
+                                          const char *directory,
+                                          const struct ulp_run_options *options,
+                                          struct ulp_follower **ret_follower);
+
+/*
+ * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
+ * knows (an anchor's, or the newest), only patches are fetched; otherwise the first poll loads an
+ * anchor into them. From then on only ulp_follower_apply() writes there.
+ */
+ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
+                                                 const struct ulp_tensor *tensors, size_t count,
+                                                 const struct ulp_run_options *options,
+                                                 struct ulp_follower **ret_follower);
+ULP_API void ulp_follower_close(struct ulp_follower *follower);
+
+/* Looks at the log, fetches, verifies, decodes and stages what comes next. Nobody sees anything of
+ * it; `ready` says that there is something to apply. */
+ULP_API enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
+                                          struct ulp_run_report *ret_report);
+
+/* The short moment: what was staged becomes what is held. In memory it is one patch at a time, so
+ * whoever lags polls and applies several times (`apply_left`). ULP_E_USAGE if nothing is ready. */
+ULP_API enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
+                                           struct ulp_run_report *ret_report);
 
 /* ---- is it whole? ------------------------------------------------------------------------ */
 

@@ -195,7 +195,7 @@ enum ulp_status ulp_model_patch(const char *path, const struct ulp_patch *patch,
                                 const struct ulp_model *history, const char *out,
                                 const struct ulp_apply_options *options,
                                 struct ulp_apply_report *ret_report) {
-    return path && patch && out ? model_patch(path, patch, history, out, options, ret_report)
+    return path && patch && out ? model_patch(path, &patch, 1, history, out, options, ret_report)
                                 : missing(__func__);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Public entry points on runs. */
-#include "base/status.h"
+#include "base/log.h"
+#include "chain/map.h"
 #include "sync/check.h"
-#include "sync/follow.h"
-#include "sync/publish.h"
+#include "sync/memory_holder.h"
+#include "sync/publisher.h"
+#include "sync/replica.h"
 
 #include <ulpsync/run.h>
 
@@ -13,6 +15,21 @@ static enum ulp_status missing(const char *function) {
     return fail(ULP_E_USAGE, "%s: a required argument is NULL", function);
 }
 
+static void give_report(enum ulp_status status, const struct ulp_run_report *report,
+                        struct ulp_run_report *ret_report) {
+    if (!status && ret_report)
+        *ret_report = *report;
+}
+
+/* ---- records ---- */
+
+static enum ulp_status read_head(struct ulp_store *store, const char *run,
+                                 struct log_entry *ret_head) {
+    struct log_view view = {.store = store, .run = run};
+
+    return log_advance(&view, false, ret_head);
+}
+
 enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
                              struct ulp_run_record *ret_record) {
     struct log_entry head = {0};
@@ -20,7 +37,7 @@ enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
 
     if (!store || !run || !ret_record)
         return missing(__func__);
-    status = log_head(store, run, NULL, &head);
+    status = read_head(store, run, &head);
     if (!status)
         *ret_record = record_summary(&head.record);
     log_entry_release(&head);
@@ -43,45 +60,182 @@ enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t 
     return status;
 }
 
+/* From the newest record back to the oldest version that can still be had. */
+static enum ulp_status find_step(struct ulp_store *store, const char *run,
+                                 const struct record *head, uint64_t step, uint64_t *ret_version) {
+    struct ulp_run_record record = record_summary(head);
+    const uint64_t oldest = record.oldest;
+    enum ulp_status status = ULP_OK;
+
+    while (!status && record.step != step && record.version > oldest)
+        status = ulp_run_read(store, run, record.sequence - 1, &record);
+    if (!status && record.step != step)
+        status = fail(ULP_E_UNREACHABLE, "no version that can be had any more has step %llu",
+                      (unsigned long long)step);
+    if (!status)
+        *ret_version = record.version;
+    return status;
+}
+
+enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
+                                  uint64_t *ret_version) {
+    struct log_entry head = {0};
+    enum ulp_status status;
+
+    if (!store || !run || !ret_version)
+        return missing(__func__);
+    status = read_head(store, run, &head);
+    if (!status)
+        status = find_step(store, run, &head.record, step, ret_version);
+    log_entry_release(&head);
+    return status;
+}
+
+/* ---- publishing ---- */
+
+enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, const char *directory,
+                                   const struct ulp_run_options *options,
+                                   struct ulp_publisher **ret_publisher) {
+    struct holder *holder = NULL;
+    enum ulp_status status;
+
+    if (!store || !run || !ret_publisher)
+        return missing(__func__);
+    options = options ? options : &plain_options;
+    status = directory ? replica_open(directory, &holder)
+                       : memory_holder_open(NULL, 0, options, &holder);
+    return status ? status : publisher_new(store, run, options, holder, ret_publisher);
+}
+
+void ulp_publisher_close(struct ulp_publisher *publisher) {
+    publisher_free(publisher);
+}
+
+static enum ulp_status publish_given(struct ulp_publisher *publisher, const struct given *given,
+                                     uint64_t step, struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = publisher_publish(publisher, given, step, &report);
+
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_publisher_publish(struct ulp_publisher *publisher,
+                                      const struct ulp_tensor *tensors, size_t count, uint64_t step,
+                                      struct ulp_run_report *ret_report) {
+    const struct given given = {.tensors = tensors, .count = count};
+
+    return publisher && tensors ? publish_given(publisher, &given, step, ret_report)
+                                : missing(__func__);
+}
+
+enum ulp_status ulp_publisher_publish_model(struct ulp_publisher *publisher, const char *path,
+                                            uint64_t step, struct ulp_run_report *ret_report) {
+    const struct given given = {.path = path};
+
+    return publisher && path ? publish_given(publisher, &given, step, ret_report)
+                             : missing(__func__);
+}
+
+enum ulp_status ulp_publisher_anchor(struct ulp_publisher *publisher,
+                                     struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = publisher ? publisher_anchor(publisher, &report) : missing(__func__);
+
+    give_report(status, &report, ret_report);
+    return status;
+}
+
 enum ulp_status ulp_publish(struct ulp_store *store, const char *run, const char *directory,
                             const char *path, uint64_t step, const struct ulp_run_options *options,
                             struct ulp_run_report *ret_report) {
-    struct ulp_run_options newest = options ? *options : plain_options;
-    struct replica replica = {0};
-    struct ulp_run_report report = {0};
+    struct ulp_publisher *publisher = NULL;
+    struct ulp_run_report anchor = {0};
     enum ulp_status status;
 
     if (!store || !run || !directory || !path)
         return missing(__func__);
-    newest.stop_at_version = 0; /* only the newest can be built on */
-    status = replica_open(directory, &replica);
+    status = ulp_publisher_open(store, run, directory, options, &publisher);
     if (!status)
-        status = publish(store, run, &replica, path, step, &newest, &report);
-    replica_release(&replica);
-    if (!status && ret_report)
-        *ret_report = report;
+        status = ulp_publisher_publish_model(publisher, path, step, ret_report);
+    if (!status && publisher_anchor(publisher, &anchor)) /* the version is published all the same */
+        log_message(ULP_LOG_WARN, "no anchor could be made: %s", ulp_last_error());
+    if (!status && ret_report) {
+        ret_report->head = anchor.head.sequence ? anchor.head : ret_report->head;
+        ret_report->stored_bytes += anchor.stored_bytes;
+        ret_report->stored_objects += anchor.stored_objects;
+    }
+    ulp_publisher_close(publisher);
+    return status;
+}
+
+/* ---- following ---- */
+
+enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run, const char *directory,
+                                  const struct ulp_run_options *options,
+                                  struct ulp_follower **ret_follower) {
+    struct holder *holder = NULL;
+    enum ulp_status status;
+
+    if (!store || !run || !directory || !ret_follower)
+        return missing(__func__);
+    status = replica_open(directory, &holder);
+    return status
+               ? status
+               : follower_new(store, run, options ? options : &plain_options, holder, ret_follower);
+}
+
+enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
+                                         const struct ulp_tensor *tensors, size_t count,
+                                         const struct ulp_run_options *options,
+                                         struct ulp_follower **ret_follower) {
+    struct holder *holder = NULL;
+    enum ulp_status status;
+
+    if (!store || !run || !tensors || !ret_follower)
+        return missing(__func__);
+    options = options ? options : &plain_options;
+    status = memory_holder_open(tensors, count, options, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
+}
+
+void ulp_follower_close(struct ulp_follower *follower) {
+    follower_free(follower);
+}
+
+enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
+                                  struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = follower ? follower_poll(follower, &report) : missing(__func__);
+
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
+                                   struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = follower ? follower_apply(follower, &report) : missing(__func__);
+
+    give_report(status, &report, ret_report);
     return status;
 }
 
 enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char *directory,
                            const struct ulp_run_options *options,
                            struct ulp_run_report *ret_report) {
-    struct replica replica = {0};
+    struct ulp_follower *follower = NULL;
     struct ulp_run_report report = {0};
-    struct log_entry head = {0};
-    enum ulp_status status;
+    enum ulp_status status = ulp_follower_open(store, run, directory, options, &follower);
 
-    if (!store || !run || !directory)
-        return missing(__func__);
-    status = replica_open(directory, &replica);
     if (!status)
-        status = follow(store, run, &replica, options ? options : &plain_options, &head, &report);
-    log_entry_release(&head);
-    replica_release(&replica);
-    if (!status && ret_report)
-        *ret_report = report;
+        status = follower_catch_up(follower, &report);
+    ulp_follower_close(follower);
+    give_report(status, &report, ret_report);
     return status;
 }
+
+/* ---- checking ---- */
 
 enum ulp_status ulp_run_check(struct ulp_store *store, const char *run, ulp_run_damage damage,
                               void *user, struct ulp_run_health *ret_health) {

@@ -46,14 +46,21 @@
 /* Patches that are squashed at once. */
 #define LIMIT_SQUASH 4096u
 
-/* A record of a run's log; with its map of ways it has a few KB. */
-#define LIMIT_RECORD_BYTES (1u << 20)
+/* A record of a run's log; with its map of ways it has a few KB, with a thousand tiles more. */
+#define LIMIT_RECORD_BYTES (4u << 20)
 
 /* Ways and anchors that a record lists, parts of a patch, files of an anchor. */
 #define LIMIT_WAYS 4096u
 #define LIMIT_ANCHORS 64u
 #define LIMIT_PARTS 4096u
 #define LIMIT_ANCHOR_FILES 8192u
+#define LIMIT_REFERENCE_BYTES 1024u
+
+/* How often the key that signs a run may change. */
+#define LIMIT_HANDOVERS 64u
+
+/* Tiles of a state, beside what is common to all. */
+#define LIMIT_TILES 1024u
 
 /* Keys whose signatures one follower accepts, and the file that lists them. */
 #define LIMIT_TRUSTED_KEYS 64u

@@ -22,22 +22,6 @@ struct search {
     size_t count;
 };
 
-static uint64_t anchor_bytes(const struct anchor *anchor) {
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < anchor->file_count; i++)
-        bytes += anchor->files[i].part.bytes;
-    return bytes;
-}
-
-static uint64_t way_bytes(const struct way *way) {
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < way->part_count; i++)
-        bytes += way->parts[i].bytes;
-    return bytes;
-}
-
 /* The cheapest place at a version from which the way is open; `count` if there is none. */
 static size_t best_start(const struct search *search, const struct way *way) {
     size_t best = search->count;
@@ -60,10 +44,14 @@ static void add_starts(struct search *search, const struct record *record,
                        const struct held *held) {
     if (held->any)
         add_start(search, (struct place){.version = held->version, .before = held->before});
-    for (size_t i = 0; i < record->anchor_count; i++)
-        add_start(search, (struct place){.version = record->anchors[i].version,
-                                         .bytes = anchor_bytes(&record->anchors[i]),
-                                         .anchor = &record->anchors[i]});
+    for (size_t i = 0; i < record->anchor_count; i++) {
+        const struct anchor *anchor = &record->anchors[i];
+
+        if (!*anchor->reference && (!held->any || held->back || anchor->version > held->version))
+            add_start(search, (struct place){.version = anchor->version,
+                                             .bytes = anchor_bytes(anchor),
+                                             .anchor = anchor});
+    }
 }
 
 static void follow_ways(struct search *search, const struct record *record) {
@@ -121,5 +109,24 @@ enum ulp_status plan_make(const struct record *record, const struct held *held, 
     status = trace_back(&search, best, arena, &plan);
     if (!status)
         *ret_plan = plan;
+    return status;
+}
+
+/* Whoever has the model that an anchor refers to starts there as from any other. */
+static enum ulp_status reaches_from(const struct record *record, const struct anchor *anchor,
+                                    struct arena *arena) {
+    const struct held held = {.any = true, .version = anchor->version};
+    struct plan plan;
+
+    return plan_make(record, &held, record->version, arena, &plan);
+}
+
+enum ulp_status plan_check(const struct record *record) {
+    struct arena arena = {0};
+    enum ulp_status status = fail(ULP_E_UNREACHABLE, "a record without an anchor");
+
+    for (size_t i = 0; status == ULP_E_UNREACHABLE && i < record->anchor_count; i++)
+        status = reaches_from(record, &record->anchors[i], &arena);
+    arena_release(&arena);
     return status;
 }

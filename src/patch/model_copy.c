@@ -255,13 +255,15 @@ static enum ulp_status copy_directory(struct copier *copier, const char *from, c
 /* ---- either ---- */
 
 static enum ulp_status prepare(struct copier *copier, const char *path,
-                               const struct ulp_patch *patch, const struct ulp_model *history,
+                               const struct ulp_patch *const *patches, size_t count,
+                               const struct ulp_model *history,
                                const struct ulp_apply_options *options) {
     enum ulp_status status = model_open(path, &copier->model);
 
     if (!status)
         status =
-            model_prepare(copier->model, patch, history, options, &copier->weights, &copier->apply);
+            model_prepare(copier->model, patches, count, history, options, &copier->weights,
+                          &copier->apply);
     if (!status)
         status = tensor_places(copier->model, &copier->places);
     if (!status)
@@ -276,9 +278,7 @@ static enum ulp_status prepare(struct copier *copier, const char *path,
     return status;
 }
 
-/* The directory of a model: itself, or that of its index; NULL in *ret_directory for a file on its
- * own. To be freed with mem_free(). */
-static enum ulp_status directory_of(const char *path, char **ret_directory) {
+enum ulp_status model_directory(const char *path, char **ret_directory) {
     static const char index_end[] = ".index.json";
     const size_t length = strlen(path), end = sizeof index_end - 1;
     struct stat info;
@@ -303,7 +303,7 @@ static enum ulp_status directory_of(const char *path, char **ret_directory) {
     return ULP_OK;
 }
 
-enum ulp_status model_patch(const char *path, const struct ulp_patch *patch,
+enum ulp_status model_patch(const char *path, const struct ulp_patch *const *patches, size_t count,
                             const struct ulp_model *history, const char *out,
                             const struct ulp_apply_options *options,
                             struct ulp_apply_report *ret_report) {
@@ -313,9 +313,9 @@ enum ulp_status model_patch(const char *path, const struct ulp_patch *patch,
     enum ulp_status status = file_name_is_free(out);
 
     if (!status)
-        status = directory_of(path, &directory);
+        status = model_directory(path, &directory);
     if (!status)
-        status = prepare(&copier, path, patch, history, options);
+        status = prepare(&copier, path, patches, count, history, options);
     started = clock_monotonic_ns();
     if (!status)
         status = directory ? copy_directory(&copier, directory, out) : copy_shard(&copier, 0, out);

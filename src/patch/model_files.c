@@ -191,21 +191,23 @@ enum ulp_status model_recover(const char *path, int *ret_recovered) {
 
 /* ---- applying ---- */
 
-enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_patch *patch,
-                              const struct ulp_model *history,
+enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_patch *const *patches,
+                              size_t count, const struct ulp_model *history,
                               const struct ulp_apply_options *options,
                               struct ulp_weights **ret_weights, struct ulp_apply **ret_apply) {
     struct ulp_pool *pool = options ? options->pool : NULL;
     const struct ulp_progress *progress = options ? options->progress : NULL;
     enum ulp_status status;
 
-    if (!patch->table.grid.whole) /* files are written in blocks of whole tensors */
-        return fail(ULP_E_REGIONS, "%s covers only regions; files are patched by whole patches",
-                    quote(patch->name).text);
+    for (size_t i = 0; i < count; i++) {
+        if (!patches[i]->table.grid.whole) /* files are written in blocks of whole tensors */
+            return fail(ULP_E_REGIONS, "%s covers only regions; files are patched by whole patches",
+                        quote(patches[i]->name).text);
+    }
     status = weights_new(model->tensors, model->count, pool, progress, ret_weights);
     if (!status && history)
         status = weights_remember(*ret_weights, history->tensors, history->count, pool, progress);
-    return status ? status : apply_prepare(*ret_weights, &patch, 1, NULL, options, ret_apply);
+    return status ? status : apply_prepare(*ret_weights, patches, count, NULL, options, ret_apply);
 }
 
 /* Once the journal is there, there is no way back, only forward. */
@@ -251,7 +253,7 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
     if (!status)
         status = recover(path, &open, &recovered);
     if (!status)
-        status = model_prepare(open.model, patch, history, options, &weights, &apply);
+        status = model_prepare(open.model, &patch, 1, history, options, &weights, &apply);
     if (!status)
         status = check_names(&open);
     started = clock_monotonic_ns();

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/anchor_files.h"
 
+#include "base/clock.h"
+#include "base/endian.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "chain/map.h"
+#include "patch/model_files.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
 
@@ -16,104 +20,221 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct names {
-    const char **names; /* in the arena */
-    size_t count;
-};
-
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum ulp_status join(const char *directory, const char *name, char path[PATH_MAX]) {
+    if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
+        return fail(ULP_E_NAME, "the path of %s is too long", quote(name).text);
+    return ULP_OK;
 }
 
 static bool is_plain(const char *directory, const char *name) {
     char path[PATH_MAX];
     struct stat info;
 
-    return name[0] != '.' &&
-           snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path &&
-           !stat(path, &info) && S_ISREG(info.st_mode);
+    return name[0] != '.' && !join(directory, name, path) && !stat(path, &info) &&
+           S_ISREG(info.st_mode);
 }
 
-static enum ulp_status list_directory(const char *path, struct arena *arena, struct names *names) {
+enum ulp_status file_names_list(const char *path, struct arena *arena,
+                                struct file_names *ret_names) {
+    struct file_names names = {0};
     DIR *directory = opendir(path);
     struct dirent *entry;
     enum ulp_status status;
 
     if (!directory)
         return fail_errno("list", path);
-    status = arena_zeroed(arena, LIMIT_ANCHOR_FILES, sizeof *names->names, &names->names);
+    status = arena_zeroed(arena, LIMIT_ANCHOR_FILES, sizeof *names.names, &names.names);
     while (!status && (errno = 0, entry = readdir(directory))) {
         if (!is_plain(path, entry->d_name))
             continue;
-        if (names->count == LIMIT_ANCHOR_FILES)
+        if (names.count == LIMIT_ANCHOR_FILES)
             status = fail(ULP_E_LIMIT, "%s holds more than %u files", quote(path).text,
                           LIMIT_ANCHOR_FILES);
         else
             status = arena_text(arena, entry->d_name, strlen(entry->d_name),
-                                &names->names[names->count++]);
+                                &names.names[names.count++]);
     }
     if (!status && errno)
         status = fail_errno("list", path);
     closedir(directory);
-    qsort(names->names, names->count, sizeof *names->names, by_bytes);
-    return status;
+    if (status)
+        return status;
+    qsort(names.names, names.count, sizeof *names.names, by_bytes);
+    *ret_names = names;
+    return ULP_OK;
 }
 
-static enum ulp_status put_file(struct ulp_store *store, const char *run, const char *path,
-                                struct part *part, uint64_t *stored) {
+/* ---- storing ---- */
+
+/* A file of the same name and bytes that the map has already. */
+static const struct part *known(const struct record *record, const char *name,
+                                const struct file_map *map) {
+    struct hash hash;
+
+    if (!record || hash_of(map->data ? map->data : (const uint8_t *)"", map->bytes, &hash))
+        return NULL;
+    for (size_t i = 0; i < record->anchor_count; i++) {
+        for (size_t k = 0; k < record->anchors[i].file_count; k++) {
+            const struct anchor_file *file = &record->anchors[i].files[k];
+
+            if (!strcmp(file->name, name) && !memcmp(&file->part.hash, &hash, sizeof hash))
+                return &file->part;
+        }
+    }
+    return NULL;
+}
+
+/* Files of weights are never the same as those of another version: it is not looked for. */
+#define KNOWN_BYTES_MAX ((size_t)64 << 20)
+
+static enum ulp_status put_file(const struct work *work, const struct record *record,
+                                uint64_t folder, const char *directory, struct anchor_file *file) {
     struct file_map map = {0};
-    enum ulp_status status = file_map_open(path, FILE_FOLLOW_LINKS, &map);
+    const struct part *part = NULL;
+    char path[PATH_MAX];
+    enum ulp_status status = join(directory, file->name, path);
 
     if (!status)
-        status = part_put(store, run, map.data ? map.data : (const uint8_t *)"", map.bytes, part,
-                          stored);
+        status = file_map_open(path, FILE_FOLLOW_LINKS, &map);
+    if (!status && map.bytes <= KNOWN_BYTES_MAX)
+        part = known(record, file->name, &map);
+    if (!status && part) {
+        file->part = *part;
+    } else if (!status) {
+        const struct piece piece = {map.data ? map.data : (const uint8_t *)"", map.bytes};
+
+        status = part_put(work->store, work->run, folder, &piece, 1, &file->part);
+        work->report->stored_bytes += map.bytes;
+        work->report->stored_objects++;
+    }
     file_map_release(&map);
     return status;
 }
 
-/* A file on its own gets the name that loaders look for. */
-static enum ulp_status put_single(struct ulp_store *store, const char *run, const char *path,
-                                  struct anchor_file *file, uint64_t *stored) {
-    file->name = MODEL_FILE_NAME;
-    return put_file(store, run, path, &file->part, stored);
+static bool is_weights(const char *name) {
+    static const char end[] = ".safetensors", index_end[] = ".safetensors.index.json";
+    const size_t length = strlen(name);
+
+    return (length >= sizeof end - 1 && !strcmp(name + length - (sizeof end - 1), end)) ||
+           (length >= sizeof index_end - 1 &&
+            !strcmp(name + length - (sizeof index_end - 1), index_end));
 }
 
-static enum ulp_status put_directory(struct ulp_store *store, const char *run, const char *path,
-                                     const struct names *names, struct anchor_file *files,
-                                     uint64_t *stored) {
-    enum ulp_status status = ULP_OK;
+enum ulp_status anchor_files_put(const struct work *work, const struct record *record,
+                                 uint64_t folder, const char *directory, struct arena *arena,
+                                 struct anchor *anchor) {
+    struct file_names names = {0};
+    struct anchor_file *files = NULL;
+    size_t count = 0;
+    enum ulp_status status = file_names_list(directory, arena, &names);
 
-    for (size_t i = 0; !status && i < names->count; i++) {
-        char file[PATH_MAX];
-
-        files[i].name = names->names[i];
-        snprintf(file, sizeof file, "%s/%s", path, names->names[i]); /* it fitted before */
-        status = put_file(store, run, file, &files[i].part, stored);
+    if (!status)
+        status = arena_zeroed(arena, names.count, sizeof *files, &files);
+    for (size_t i = 0; !status && i < names.count; i++) {
+        if (*anchor->reference && is_weights(names.names[i]))
+            continue;
+        files[count].name = names.names[i];
+        status = put_file(work, record, folder, directory, &files[count++]);
     }
+    anchor->files = files;
+    anchor->file_count = count;
     return status;
 }
 
-enum ulp_status anchor_files_put(struct ulp_store *store, const char *run, const char *path,
-                                 struct arena *arena, struct anchor *anchor, uint64_t *stored) {
-    struct names names = {.count = 1};
-    struct anchor_file *files = NULL;
-    struct stat info;
-    bool directory;
+/* ---- fetching ---- */
+
+enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
+                                 const char *directory) {
+    const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = ULP_OK;
 
-    if (stat(path, &info))
-        return fail_errno("open", path);
-    directory = S_ISDIR(info.st_mode);
-    if (directory) {
-        names.count = 0;
-        status = list_directory(path, arena, &names);
+    for (size_t i = 0; !status && i < anchor->file_count; i++) {
+        const struct anchor_file *file = &anchor->files[i];
+        char path[PATH_MAX];
+
+        status = join(directory, file->name, path);
+        if (!status)
+            status = part_get_file(work->store, work->run, &file->part, path);
+        if (!status) {
+            work->report->fetched_bytes += file->part.bytes;
+            work->report->anchor_bytes += file->part.bytes;
+            work->report->fetched_objects++;
+        }
+    }
+    work_spent(&work->report->phases.fetch_ns, started);
+    return status;
+}
+
+/* ---- copying ---- */
+
+static enum ulp_status copy_file(const char *from, const char *to) {
+    struct file_map map = {0};
+    enum ulp_status status = file_map_open(from, FILE_FOLLOW_LINKS, &map);
+
+    if (!status)
+        status =
+            file_write(to, map.data ? map.data : (const uint8_t *)"", map.bytes, ULP_COMMIT_NEW);
+    file_map_release(&map);
+    return status;
+}
+
+static enum ulp_status copy_directory(const char *path, const char *directory) {
+    struct arena arena = {0};
+    struct file_names names = {0};
+    char from[PATH_MAX], to[PATH_MAX];
+    enum ulp_status status = file_names_list(path, &arena, &names);
+
+    for (size_t i = 0; !status && i < names.count; i++) {
+        status = join(path, names.names[i], from);
+        if (!status)
+            status = join(directory, names.names[i], to);
+        if (!status)
+            status = copy_file(from, to);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+/* A file on its own gets the name that loaders look for. */
+enum ulp_status model_files_copy(const char *path, const char *directory) {
+    char *from = NULL, to[PATH_MAX];
+    enum ulp_status status = model_directory(path, &from);
+
+    if (!status && from) {
+        status = copy_directory(from, directory);
+    } else if (!status) {
+        status = join(directory, MODEL_FILE_NAME, to);
+        if (!status)
+            status = copy_file(path, to);
+    }
+    mem_free(from);
+    return status;
+}
+
+/* ---- references ---- */
+
+/* Names with their NUL, then bytes in 8, then the bytes, tensor by tensor in name order. */
+enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
+                             struct hash *ret_hash) {
+    struct sha256 *hash = NULL;
+    enum ulp_status status = sha256_begin(&hash);
+
+    for (size_t i = 0; !status && i < count; i++) {
+        uint8_t bytes[8];
+
+        store_le64(bytes, tensors[i].bytes);
+        status = sha256_add(hash, tensors[i].name, strlen(tensors[i].name) + 1);
+        if (!status)
+            status = sha256_add(hash, bytes, sizeof bytes);
+        if (!status)
+            status = sha256_add(hash, tensors[i].data, tensors[i].bytes);
     }
     if (!status)
-        status = arena_zeroed(arena, names.count, sizeof *files, &files);
-    if (!status)
-        status = directory ? put_directory(store, run, path, &names, files, stored)
-                           : put_single(store, run, path, files, stored);
-    anchor->files = files;
-    anchor->file_count = names.count;
+        status = sha256_end(hash, ret_hash->bytes);
+    sha256_free(hash);
     return status;
 }

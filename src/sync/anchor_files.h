@@ -3,12 +3,30 @@
 #ifndef SYNC_ANCHOR_FILES_H
 #define SYNC_ANCHOR_FILES_H
 
-#include "chain/record.h"
-#include "store/store.h"
+#include "sync/holder.h"
 
-/* Stores the files of the model at `path`, a file or a directory; hidden ones and directories are
- * left out. */
-enum ulp_status anchor_files_put(struct ulp_store *store, const char *run, const char *path,
-                                 struct arena *arena, struct anchor *anchor, uint64_t *stored);
+/* The plain files of a directory that are not hidden, in byte order of their names. */
+struct file_names {
+    const char **names; /* in the arena */
+    size_t count;
+};
+enum ulp_status file_names_list(const char *directory, struct arena *arena,
+                                struct file_names *ret_names);
+
+/* Stores the files of the model in `directory`; by reference, only those beside the weights. What
+ * the map in `record` has already is named again and not sent. */
+enum ulp_status anchor_files_put(const struct work *work, const struct record *record,
+                                 uint64_t folder, const char *directory, struct arena *arena,
+                                 struct anchor *anchor);
+
+/* Fetches them into a directory. */
+enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
+                                 const char *directory);
+
+/* Copies the files of a model at `path`, a file or a directory, into a directory. */
+enum ulp_status model_files_copy(const char *path, const char *directory);
+
+/* The SHA-256 that an anchor by reference gives for the weights; see docs/format/chain.md. */
+enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count, struct hash *ret_hash);
 
 #endif

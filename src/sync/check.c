@@ -6,8 +6,6 @@
 #include "sync/parts.h"
 #include "sync/run_log.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct checking {
@@ -20,9 +18,11 @@ struct checking {
 
 /* Failures of the store or of this machine end the check; what is wrong with an object does not. */
 static bool is_damage(enum ulp_status status) {
-    return status == ULP_E_PART || status == ULP_E_CHECKSUM || status == ULP_E_RECORD ||
-           status == ULP_E_CHAIN || status == ULP_E_NOT_FOUND || status == ULP_E_VERSION ||
-           status == ULP_E_LIMIT || status == ULP_E_FILE_KIND;
+    return status == ULP_E_PART || status == ULP_E_PART_MISSING || status == ULP_E_CHECKSUM ||
+           status == ULP_E_RECORD || status == ULP_E_CHAIN || status == ULP_E_OTHER_RUN ||
+           status == ULP_E_JUMP || status == ULP_E_SIGNATURE || status == ULP_E_UNSIGNED ||
+           status == ULP_E_NOT_FOUND || status == ULP_E_VERSION || status == ULP_E_LIMIT ||
+           status == ULP_E_FILE_KIND;
 }
 
 static enum ulp_status note(struct checking *c, const char *key, enum ulp_status status) {
@@ -36,17 +36,24 @@ static enum ulp_status note(struct checking *c, const char *key, enum ulp_status
 
 /* ---- the log ---- */
 
-/* Whether a record follows the one before it, as far as that one could be read. */
+/* Whether a record follows the one before it, as far as that one could be read: it names the same
+ * ancestors, and the key is the same or was handed on. */
 static enum ulp_status check_link(const struct log_entry *before, const struct log_entry *entry) {
-    if (!before->record.sequence)
-        return ULP_OK;
-    if (memcmp(&before->hash, &entry->record.before, sizeof before->hash) != 0 ||
-        memcmp(before->record.run, entry->record.run, RUN_ID_BYTES) != 0)
+    const struct record *older = &before->record, *newer = &entry->record;
+    struct record expected;
+
+    if (!older->sequence)
+        return trust_check(&(struct trust){0}, NULL, newer, entry->bytes, entry->byte_count);
+    record_succeed(older, &before->hash, &expected);
+    if (memcmp(older->run, newer->run, RUN_ID_BYTES) != 0)
+        return fail(ULP_E_OTHER_RUN, "the record belongs to another run than the one before it");
+    if (memcmp(expected.ancestors, newer->ancestors, sizeof expected.ancestors) != 0)
         return fail(ULP_E_CHAIN, "the record does not follow the one before it");
-    if (entry->record.version < before->record.version ||
-        entry->record.version > before->record.version + 1)
-        return fail(ULP_E_CHAIN, "the record leaves out a version, or goes back");
-    return ULP_OK;
+    if (newer->version < older->version || newer->boundary < older->boundary)
+        return fail(ULP_E_CHAIN, "the record goes back behind the one before it");
+    if (newer->version > older->version + 1 || newer->epoch > older->epoch + 1)
+        return fail(ULP_E_JUMP, "the record leaves out a version");
+    return trust_check(&(struct trust){0}, older, newer, entry->bytes, entry->byte_count);
 }
 
 /* Keeps the last record that could be read in `last`. */
@@ -73,9 +80,9 @@ static enum ulp_status check_record(struct checking *c, uint64_t sequence, struc
 /* Clears *whole if the part is not. */
 static enum ulp_status check_part(struct checking *c, const struct part *part, bool *whole) {
     char key[ULP_KEY_BYTES_MAX + 1];
-    enum ulp_status status = part_visit(c->store, c->run, part, NULL, NULL);
+    enum ulp_status status = part_verify(c->store, c->run, part);
 
-    part_key(c->run, &part->hash, key);
+    part_key(c->run, part, key);
     c->health.parts++;
     c->health.bytes += part->bytes;
     if (!status)
@@ -95,8 +102,10 @@ static enum ulp_status check_anchor(struct checking *c, const struct anchor *anc
 static enum ulp_status check_way(struct checking *c, const struct way *way, bool *whole) {
     enum ulp_status status = ULP_OK;
 
-    for (size_t i = 0; !status && i < way->part_count; i++)
-        status = check_part(c, &way->parts[i], whole);
+    for (size_t i = 0; !status && i < way->patch_count; i++) {
+        for (size_t k = 0; !status && k < way->patches[i].part_count; k++)
+            status = check_part(c, &way->patches[i].parts[k], whole);
+    }
     return status;
 }
 
@@ -106,7 +115,6 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
     struct record sound = *record;
     struct anchor *anchors = NULL;
     struct way *ways = NULL;
-    struct plan plan;
     enum ulp_status status = arena_zeroed(&arena, record->anchor_count, sizeof *anchors, &anchors);
 
     if (!status)
@@ -129,33 +137,19 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
             ways[sound.way_count++] = record->ways[i];
     }
     if (!status)
-        c->health.reachable = !plan_make(&sound, &(struct held){0}, record->version, &arena, &plan);
+        c->health.reachable = !plan_check(&sound);
     arena_release(&arena);
     return status;
 }
 
 /* A record that is missing hides those behind it from who looks for the newest; a listing shows
  * them. */
-static int note_sequence(void *user, const char *key, uint64_t bytes) {
-    const char *digits = strrchr(key, '/') + 1;
-    uint64_t *highest = user, sequence;
-
-    (void)bytes;
-    if (strlen(digits) != 20 || strspn(digits, "0123456789") != 20)
-        return 0;
-    sequence = strtoull(digits, NULL, 10);
-    *highest = sequence > *highest ? sequence : *highest;
-    return 0;
-}
-
 static enum ulp_status find_last(const struct checking *c, uint64_t *ret_last) {
-    char prefix[ULP_KEY_BYTES_MAX + 1];
     enum ulp_status status = log_last(c->store, c->run, ret_last);
 
     if (status && status != ULP_E_NO_RUN)
         return status;
-    snprintf(prefix, sizeof prefix, "%s/log/", c->run);
-    status = ulp_store_list(c->store, prefix, "", note_sequence, ret_last);
+    status = log_listed(c->store, c->run, 0, ret_last);
     return status || *ret_last ? status
                                : fail(ULP_E_NO_RUN, "there is no run %s in %s", quote(c->run).text,
                                       quote(ulp_store_name(c->store)).text);

@@ -10,27 +10,45 @@
 /* What is fetched or sent at a time. */
 #define PIECE_BYTES ((size_t)8 << 20)
 
-/* What is there under its name may have been damaged since, so it is read before it is relied on.
- * */
-static bool is_stored(struct ulp_store *store, const char *run, const char *key,
-                      const struct part *part) {
-    uint64_t there = 0;
+/* ---- sending ---- */
 
-    return !ulp_store_stat(store, key, &there) && there == part->bytes &&
-           !part_visit(store, run, part, NULL, NULL);
+static enum ulp_status hash_pieces(const struct piece *pieces, size_t count, struct part *part) {
+    struct sha256 *hash = NULL;
+    enum ulp_status status = sha256_begin(&hash);
+
+    part->bytes = 0;
+    for (size_t i = 0; !status && i < count; i++) {
+        status = sha256_add(hash, pieces[i].data, pieces[i].bytes);
+        part->bytes += pieces[i].bytes;
+    }
+    if (!status)
+        status = sha256_end(hash, part->hash.bytes);
+    sha256_free(hash);
+    return status;
 }
 
-static enum ulp_status send(struct ulp_store *store, const char *key, const uint8_t *data,
-                            size_t bytes) {
+static enum ulp_status send_piece(struct ulp_store_writer *writer, const struct piece *piece) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t at = 0; !status && at < piece->bytes; at += PIECE_BYTES) {
+        size_t left = piece->bytes - at;
+
+        status = ulp_store_put_write(writer, (const uint8_t *)piece->data + at,
+                                     left < PIECE_BYTES ? left : PIECE_BYTES);
+    }
+    return status;
+}
+
+static enum ulp_status send(struct ulp_store *store, const char *key, const struct piece *pieces,
+                            size_t count) {
     struct ulp_store_writer *writer = NULL;
     struct error_note note;
     enum ulp_status status = ulp_store_put_begin(store, key, &writer);
 
     if (status)
         return status;
-    for (size_t at = 0; !status && at < bytes; at += PIECE_BYTES)
-        status = ulp_store_put_write(writer, data + at,
-                                     bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
+    for (size_t i = 0; !status && i < count; i++)
+        status = send_piece(writer, &pieces[i]);
     if (!status)
         return ulp_store_put_end(writer, 1);
     error_save(&note);
@@ -39,19 +57,16 @@ static enum ulp_status send(struct ulp_store *store, const char *key, const uint
     return status;
 }
 
-enum ulp_status part_put(struct ulp_store *store, const char *run, const void *data, size_t bytes,
-                         struct part *ret_part, uint64_t *stored) {
-    struct part part = {.bytes = bytes};
+enum ulp_status part_put(struct ulp_store *store, const char *run, uint64_t folder,
+                         const struct piece *pieces, size_t count, struct part *ret_part) {
+    struct part part = {.folder = folder};
     char key[ULP_KEY_BYTES_MAX + 1];
-    enum ulp_status status = hash_of(data, bytes, &part.hash);
+    enum ulp_status status = hash_pieces(pieces, count, &part);
 
     if (status)
         return status;
-    part_key(run, &part.hash, key);
-    if (!is_stored(store, run, key, &part)) {
-        status = send(store, key, data, bytes);
-        *stored += status ? 0 : bytes;
-    }
+    part_key(run, &part, key);
+    status = send(store, key, pieces, count);
     if (!status)
         *ret_part = part;
     return status;
@@ -59,46 +74,55 @@ enum ulp_status part_put(struct ulp_store *store, const char *run, const void *d
 
 /* ---- fetching ---- */
 
-static enum ulp_status missing(const char *key, enum ulp_status status) {
+typedef enum ulp_status (*part_piece)(void *user, uint64_t offset, const void *data, size_t bytes);
+
+static enum ulp_status read_piece(struct ulp_store *store, const char *key, const struct part *part,
+                                  uint64_t at, uint8_t *piece, size_t want) {
+    uint64_t total = 0;
+    size_t got = 0;
+    enum ulp_status status = ulp_store_read(store, key, at, piece, want, &got, &total);
+
     if (status == ULP_E_NOT_FOUND)
-        return fail(ULP_E_PART, "the part %s is missing from the store", quote(key).text);
+        return fail(ULP_E_PART_MISSING, "the part %s is missing from the store", quote(key).text);
+    if (!status && (total != part->bytes || got != want))
+        return fail(ULP_E_PART, "the part %s has not the length that it should have",
+                    quote(key).text);
     return status;
 }
 
+/* At least one read, so that an empty part is looked for too. */
 static enum ulp_status fetch_pieces(struct ulp_store *store, const char *key,
                                     const struct part *part, uint8_t *piece, struct sha256 *hash,
                                     part_piece fn, void *user) {
     enum ulp_status status = ULP_OK;
     uint64_t at = 0;
 
-    while (!status && at < part->bytes) {
-        uint64_t left = part->bytes - at, total = 0;
-        size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES, got = 0;
+    do {
+        uint64_t left = part->bytes - at;
+        size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
 
-        status = missing(key, ulp_store_read(store, key, at, piece, want, &got, &total));
-        if (!status && (total != part->bytes || got != want))
-            status = fail(ULP_E_PART, "the part %s has not the length that it should have",
-                          quote(key).text);
+        status = read_piece(store, key, part, at, piece, want);
         if (!status)
-            status = sha256_add(hash, piece, got);
+            status = sha256_add(hash, piece, want);
         if (!status && fn)
-            status = fn(user, at, piece, got);
-        at += got;
-    }
+            status = fn(user, at, piece, want);
+        at += want;
+    } while (!status && at < part->bytes);
     return status;
 }
 
-enum ulp_status part_visit(struct ulp_store *store, const char *run, const struct part *part,
-                           part_piece fn, void *user) {
+static enum ulp_status visit(struct ulp_store *store, const char *run, const struct part *part,
+                             part_piece fn, void *user) {
     char key[ULP_KEY_BYTES_MAX + 1];
     struct sha256 *hash = NULL;
     struct hash found;
     uint8_t *piece = NULL;
     enum ulp_status status = sha256_begin(&hash);
 
-    part_key(run, &part->hash, key);
+    part_key(run, part, key);
     if (!status)
-        status = mem_resize(&piece, PIECE_BYTES, 1);
+        status =
+            mem_resize(&piece, part->bytes < PIECE_BYTES ? (size_t)part->bytes : PIECE_BYTES, 1);
     if (!status)
         status = fetch_pieces(store, key, part, piece, hash, fn, user);
     if (!status)
@@ -113,17 +137,12 @@ enum ulp_status part_visit(struct ulp_store *store, const char *run, const struc
 
 static enum ulp_status append(void *user, uint64_t offset, const void *data, size_t bytes) {
     (void)offset;
-    return buffer_append(user, data, bytes);
+    return spool_append(user, data, bytes);
 }
 
 enum ulp_status part_get(struct ulp_store *store, const char *run, const struct part *part,
-                         struct buffer *into) {
-    const size_t before = into->used;
-    enum ulp_status status = part_visit(store, run, part, append, into);
-
-    if (status)
-        buffer_cut(into, before);
-    return status;
+                         struct spool *into) {
+    return visit(store, run, part, append, into);
 }
 
 static enum ulp_status put_into_file(void *user, uint64_t offset, const void *data, size_t bytes) {
@@ -136,9 +155,13 @@ enum ulp_status part_get_file(struct ulp_store *store, const char *run, const st
     enum ulp_status status = file_writer_open(path, 0, &file);
 
     if (!status)
-        status = part_visit(store, run, part, put_into_file, &file);
+        status = visit(store, run, part, put_into_file, &file);
     if (!status)
         status = file_writer_commit(&file, ULP_COMMIT_NEW);
     file_writer_release(&file);
     return status;
+}
+
+enum ulp_status part_verify(struct ulp_store *store, const char *run, const struct part *part) {
+    return visit(store, run, part, NULL, NULL);
 }

@@ -1,269 +1,338 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE /* flock, O_DIRECTORY */
 #include "sync/replica.h"
 
-#include "base/endian.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "digest/root.h"
+#include "patch/fit.h"
+#include "patch/model_files.h"
+#include "sync/anchor_files.h"
+#include "sync/replica_place.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define FRESH_LINK ".current.fresh"
-#define SEEN_BYTES (8u + RUN_ID_BYTES + 8u + SHA256_BYTES)
+/* Decoded changes beyond this go to a file: memory must not grow with the model. */
+#define STAGING_BYTES ((uint64_t)64 << 20)
 
-static const uint8_t seen_magic[8] = "ulpseen";
+struct replica {
+    struct holder holder;
+    struct replica_place place;
+    struct ulp_model *model; /* of the weights */
+    struct ulp_weights *weights;
+};
 
-static enum ulp_status join(const struct replica *replica, const char *rest, char *text) {
-    if (snprintf(text, PATH_MAX, "%s/%s", replica->path, rest) >= PATH_MAX)
-        return fail(ULP_E_NAME, "the path %s is too long", quote(replica->path).text);
-    return ULP_OK;
+static struct replica *self_of(struct holder *holder) {
+    return (struct replica *)holder;
 }
 
-enum ulp_status replica_version_path(const struct replica *replica, uint64_t version, char *text) {
-    char rest[64];
-
-    snprintf(rest, sizeof rest, "versions/%020llu", (unsigned long long)version);
-    return join(replica, rest, text);
+static void close_weights(struct replica *r) {
+    weights_free(r->weights);
+    model_free(r->model);
+    r->weights = NULL;
+    r->model = NULL;
 }
 
-static bool exists(const char *path) {
-    struct stat info;
+/* ---- staging ---- */
 
-    return !lstat(path, &info);
-}
+static enum ulp_status root_of(const struct replica *r, const struct work *work, uint64_t version,
+                               struct ulp_root *ret_root) {
+    const uint64_t started = clock_monotonic_ns();
+    struct ulp_model *model = NULL;
+    char path[PATH_MAX];
+    enum ulp_status status = replica_version_path(&r->place, version, path);
 
-/* ---- cleaning up ---- */
-
-/* A directory of plain files: nothing else is ever put there. */
-static void remove_files(const char *path) {
-    DIR *directory = opendir(path);
-    struct dirent *entry;
-
-    if (!directory)
-        return;
-    while ((entry = readdir(directory))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(directory), entry->d_name, 0);
-    }
-    closedir(directory);
-    rmdir(path);
-}
-
-/* The version that a name stands for; UINT64_MAX for anything else. */
-static uint64_t version_of(const char *name) {
-    return strlen(name) == 20 && strspn(name, "0123456789") == 20 ? strtoull(name, NULL, 10)
-                                                                  : UINT64_MAX;
-}
-
-/* All but the current version and the one before it. */
-static enum ulp_status remove_others(const struct replica *replica) {
-    char versions[PATH_MAX], path[PATH_MAX];
-    DIR *directory;
-    struct dirent *entry;
-    enum ulp_status status = join(replica, "versions", versions);
-
-    directory = status ? NULL : opendir(versions);
-    if (!directory)
-        return status ? status : fail_errno("list", versions);
-    while ((entry = readdir(directory))) {
-        uint64_t version = version_of(entry->d_name);
-
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-            (replica->held.any &&
-             (version == replica->held.version || version + 1 == replica->held.version)))
-            continue;
-        if (snprintf(path, sizeof path, "%s/%s", versions, entry->d_name) < (int)sizeof path)
-            remove_files(path);
-    }
-    closedir(directory);
-    return ULP_OK;
-}
-
-/* What a process that was killed left beside them: a file that was to replace `seen`, a link that
- * was to replace `current`. We hold the lock, so nobody is at work on one. */
-static enum ulp_status remove_leftovers(const struct replica *replica) {
-    DIR *directory = opendir(replica->path);
-    struct dirent *entry;
-
-    if (!directory)
-        return fail_errno("list", replica->path);
-    while ((entry = readdir(directory))) {
-        if (!strncmp(entry->d_name, ".ulpsync-tmp-", 13) || !strcmp(entry->d_name, FRESH_LINK))
-            unlinkat(dirfd(directory), entry->d_name, 0);
-    }
-    closedir(directory);
-    return ULP_OK;
-}
-
-/* ---- what is there ---- */
-
-static enum ulp_status look_at_current(struct replica *replica) {
-    char link[PATH_MAX], target[PATH_MAX], before[PATH_MAX];
-    ssize_t length;
-    uint64_t version;
-    enum ulp_status status = join(replica, "current", link);
-
-    if (status)
-        return status;
-    length = readlink(link, target, sizeof target - 1);
-    if (length < 0 && errno == ENOENT)
-        return ULP_OK;
-    if (length < 0)
-        return fail_errno("read the link", link);
-    target[length] = 0;
-    version = strncmp(target, "versions/", 9) ? UINT64_MAX : version_of(target + 9);
-    if (version == UINT64_MAX)
-        return fail(ULP_E_FILE_KIND, "%s leads to %s, which is not ours; use another directory",
-                    quote(link).text, quote(target).text);
-    replica->held.any = true;
-    replica->held.version = version;
-    if (version)
-        status = replica_version_path(replica, version - 1, before);
-    replica->held.before = !status && version && exists(before);
+    if (!status)
+        status = model_open(path, &model);
+    if (!status)
+        status =
+            state_digest(model->tensors, model->count, work->options->pool, NULL, NULL, ret_root);
+    model_free(model);
+    work_spent(&work->report->phases.digest_ns, started);
     return status;
 }
 
-static enum ulp_status look_at_seen(struct replica *replica) {
-    struct buffer bytes = BUFFER(SEEN_BYTES);
-    char path[PATH_MAX];
-    enum ulp_status status = join(replica, "seen", path);
+/* What was put together gets its name, and its root is looked at. */
+static enum ulp_status stage(struct replica *r, const struct work *work, uint64_t version) {
+    struct ulp_root root;
+    enum ulp_status status = root_of(r, work, version, &root);
 
-    if (!status && !exists(path))
+    if (status)
+        return status;
+    r->holder.staged = true;
+    r->holder.staged_version = version;
+    r->holder.staged_root = root;
+    return replica_clean(&r->place, &r->holder.held, version);
+}
+
+/* A version that is there was verified when it was made. */
+static bool is_there(const struct replica *r, uint64_t version) {
+    return replica_has_version(&r->place, version);
+}
+
+static enum ulp_status replica_load(struct holder *holder, const struct work *work,
+                                    const struct anchor *anchor) {
+    struct replica *r = self_of(holder);
+    char unfinished[PATH_MAX];
+    enum ulp_status status;
+
+    if (is_there(r, anchor->version))
+        return stage(r, work, anchor->version);
+    status = replica_unfinished(&r->place, anchor->version, unfinished);
+    if (!status)
+        status = anchor_files_get(work, anchor, unfinished);
+    if (!status)
+        status = replica_finish(&r->place, anchor->version);
+    return status ? status : stage(r, work, anchor->version);
+}
+
+static enum ulp_status replica_take(struct holder *holder, const struct work *work,
+                                    uint64_t version, const struct given *given) {
+    struct replica *r = self_of(holder);
+    const uint64_t started = clock_monotonic_ns();
+    char unfinished[PATH_MAX];
+    enum ulp_status status;
+
+    if (is_there(r, version))
+        return stage(r, work, version);
+    status = replica_unfinished(&r->place, version, unfinished);
+    if (!status)
+        status = given->path ? model_files_copy(given->path, unfinished)
+                             : model_save(unfinished, given->tensors, given->count, NULL, 0, 1,
+                                          work->options->progress);
+    if (!status)
+        status = replica_finish(&r->place, version);
+    work_spent(&work->report->phases.stage_ns, started);
+    return status ? status : stage(r, work, version);
+}
+
+/* The version in front of the one that a way leaves from. */
+static enum ulp_status open_before(const struct replica *r, const struct way *way,
+                                   struct ulp_model **ret_model) {
+    char path[PATH_MAX];
+    enum ulp_status status;
+
+    if (!way->history)
         return ULP_OK;
+    status = replica_version_path(&r->place, way->from - 1, path);
+    return status ? status : model_open(path, ret_model);
+}
+
+static void count_apply(const struct work *work, const struct ulp_apply_report *report) {
+    struct ulp_run_phases *phases = &work->report->phases;
+
+    phases->decode_ns += (uint64_t)(report->decode_seconds * 1e9);
+    phases->digest_ns += (uint64_t)(report->digest_seconds * 1e9);
+    phases->stage_ns += (uint64_t)(report->write_seconds * 1e9);
+}
+
+static enum ulp_status make_version(const struct replica *r, const struct work *work,
+                                    const struct way *way, const struct ulp_patch *const *patches) {
+    const struct ulp_apply_options options = {.pool = work->options->pool,
+                                              .progress = work->options->progress,
+                                              .staging_bytes = STAGING_BYTES,
+                                              .spill_directory = r->place.path};
+    struct ulp_apply_report report = {0};
+    struct ulp_model *before = NULL;
+    char from[PATH_MAX], to[PATH_MAX];
+    enum ulp_status status = open_before(r, way, &before);
+
+    if (!status)
+        status = replica_version_path(&r->place, way->from, from);
+    if (!status)
+        status = replica_version_path(&r->place, way->to, to);
+    if (!status)
+        status = model_patch(from, patches, way->patch_count, before, to, &options, &report);
+    model_free(before);
+    count_apply(work, &report);
+    return status;
+}
+
+static enum ulp_status replica_step(struct holder *holder, const struct work *work,
+                                    const struct way *way, const struct ulp_patch *const *patches) {
+    struct replica *r = self_of(holder);
+    enum ulp_status status = is_there(r, way->to) ? ULP_OK : make_version(r, work, way, patches);
+
+    return status ? status : stage(r, work, way->to);
+}
+
+/* ---- showing ---- */
+
+static void replica_drop(struct holder *holder) {
+    struct replica *r = self_of(holder);
+
+    holder->staged = false;
+    replica_clean(&r->place, &holder->held, UINT64_MAX);
+}
+
+static enum ulp_status replica_show(struct holder *holder, const struct work *work) {
+    struct replica *r = self_of(holder);
+    const uint64_t version = holder->staged_version, started = clock_monotonic_ns();
+    enum ulp_status status = replica_switch(&r->place, version);
+
+    work_spent(&work->report->phases.apply_ns, started);
+    if (status)
+        return status;
+    close_weights(r);
+    holder->staged = false;
+    holder->held = (struct held){.any = true,
+                                 .version = version,
+                                 .before = version && is_there(r, version - 1),
+                                 .back = true};
+    return replica_clean(&r->place, &holder->held, UINT64_MAX);
+}
+
+/* ---- what was seen ---- */
+
+static enum ulp_status replica_keep(struct holder *holder) {
+    char path[PATH_MAX];
+    enum ulp_status status = replica_path(&self_of(holder)->place, "seen", path);
+
+    return status
+               ? status
+               : file_write(path, holder->seen.bytes, holder->seen.byte_count, ULP_COMMIT_REPLACE);
+}
+
+static enum ulp_status look_at_seen(struct replica *r) {
+    struct buffer bytes = BUFFER(LIMIT_RECORD_BYTES);
+    char path[PATH_MAX];
+    enum ulp_status status = replica_path(&r->place, "seen", path);
+
     if (!status)
         status = file_read(path, FILE_REFUSE_LINKS, &bytes);
-    if (!status &&
-        (bytes.used != SEEN_BYTES || memcmp(bytes.data, seen_magic, sizeof seen_magic) != 0))
-        status = fail(ULP_E_RECORD, "%s is damaged; remove it to start anew", quote(path).text);
-    if (!status) {
-        memcpy(replica->run, bytes.data + 8, RUN_ID_BYTES);
-        replica->mark.sequence = load_le64(bytes.data + 8 + RUN_ID_BYTES);
-        memcpy(&replica->mark.hash, bytes.data + 16 + RUN_ID_BYTES, SHA256_BYTES);
-        replica->seen = true;
+    if (status == ULP_E_NOT_FOUND) {
+        status = r->holder.held.any
+                     ? fail(ULP_E_OTHER_RUN,
+                            "%s holds a version, but does not say of which run; use another "
+                            "directory",
+                            quote(r->place.path).text)
+                     : ULP_OK;
+    } else if (!status) {
+        status = log_entry_parse(bytes.data, bytes.used, &r->holder.seen);
+        if (status)
+            status = fail(ULP_E_RECORD, "%s is damaged; use another directory", quote(path).text);
     }
     buffer_release(&bytes);
     return status;
 }
 
-static enum ulp_status take_lock(struct replica *replica) {
+static void keep_record(const struct replica *r, const struct log_entry *entry) {
+    char name[96], path[PATH_MAX];
+
+    snprintf(name, sizeof name, "fork-%020llu-%02x%02x%02x%02x.record",
+             (unsigned long long)entry->record.sequence, entry->hash.bytes[0], entry->hash.bytes[1],
+             entry->hash.bytes[2], entry->hash.bytes[3]);
+    if (!replica_path(&r->place, name, path) &&
+        !file_write(path, entry->bytes, entry->byte_count, ULP_COMMIT_REPLACE))
+        log_message(ULP_LOG_WARN, "two records contradict each other; one is kept as %s",
+                    quote(path).text);
+}
+
+static void replica_keep_evidence(const struct holder *holder, const struct log_entry *culprit) {
+    const struct replica *r = (const struct replica *)holder;
+
+    keep_record(r, &holder->seen);
+    keep_record(r, culprit);
+}
+
+/* ---- for publishers ---- */
+
+static enum ulp_status open_weights(struct replica *r, const struct work *work) {
+    const uint64_t started = clock_monotonic_ns();
     char path[PATH_MAX];
-    int file;
-    enum ulp_status status = join(replica, "lock", path);
+    enum ulp_status status = replica_version_path(&r->place, r->holder.held.version, path);
 
-    if (status)
-        return status;
-    file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file < 0)
-        return fail_errno("open", path);
-    replica->lock = file + 1;
-    if (flock(file, LOCK_EX | LOCK_NB))
-        return errno == EWOULDBLOCK
-                   ? fail(ULP_E_BUSY, "%s is in use by another process", quote(replica->path).text)
-                   : fail_errno("lock", path);
-    return ULP_OK;
+    if (!status)
+        status = model_open(path, &r->model);
+    if (!status)
+        status =
+            weights_new(r->model->tensors, r->model->count, work->options->pool, NULL, &r->weights);
+    work_spent(&work->report->phases.digest_ns, started);
+    return status;
 }
 
-enum ulp_status replica_open(const char *path, struct replica *ret_replica) {
-    struct replica replica = {0};
-    char versions[PATH_MAX];
-    enum ulp_status status = mem_copy_text(path, &replica.path);
-
-    if (!status)
-        status = file_make_directory(path);
-    if (!status)
-        status = join(&replica, "versions", versions);
-    if (!status)
-        status = file_make_directory(versions);
-    if (!status)
-        status = take_lock(&replica);
-    if (!status)
-        status = remove_leftovers(&replica);
-    if (!status)
-        status = look_at_current(&replica);
-    if (!status)
-        status = look_at_seen(&replica);
-    if (!status)
-        status = remove_others(&replica);
-    if (status) {
-        replica_release(&replica);
-        return status;
-    }
-    *ret_replica = replica;
-    return ULP_OK;
-}
-
-void replica_release(struct replica *replica) {
-    if (replica->lock)
-        close(replica->lock - 1);
-    mem_free(replica->path);
-    *replica = (struct replica){0};
-}
-
-/* ---- going on ---- */
-
-enum ulp_status replica_unfinished(const struct replica *replica, uint64_t version, char *text) {
-    char rest[64];
-    enum ulp_status status;
-
-    snprintf(rest, sizeof rest, "versions/.%020llu.unfinished", (unsigned long long)version);
-    status = join(replica, rest, text);
-    if (status)
-        return status;
-    remove_files(text);
-    return file_make_directory(text);
-}
-
-enum ulp_status replica_switch(struct replica *replica, uint64_t version) {
-    char target[64], link[PATH_MAX], fresh[PATH_MAX], before[PATH_MAX];
-    enum ulp_status status = join(replica, "current", link);
-
-    snprintf(target, sizeof target, "versions/%020llu", (unsigned long long)version);
-    if (!status)
-        status = join(replica, FRESH_LINK, fresh);
-    if (!status && unlink(fresh) && errno != ENOENT)
-        status = fail_errno("remove", fresh);
-    if (!status && symlink(target, fresh))
-        status = fail_errno("link", fresh);
-    if (!status && rename(fresh, link))
-        status = fail_errno("put into place", link);
-    if (!status)
-        status = file_sync_parent(link);
-    if (!status && version)
-        status = replica_version_path(replica, version - 1, before);
-    if (status)
-        return status;
-    replica->held = (struct held){true, version, version && exists(before)};
-    return remove_others(replica);
-}
-
-enum ulp_status replica_see(struct replica *replica, const struct log_entry *entry) {
-    uint8_t bytes[SEEN_BYTES];
+static enum ulp_status remember(const struct replica *r, const struct work *work) {
+    struct ulp_model *before = NULL;
     char path[PATH_MAX];
-    enum ulp_status status = join(replica, "seen", path);
+    enum ulp_status status = replica_version_path(&r->place, r->holder.held.version - 1, path);
 
-    if (replica->seen && replica->mark.sequence == entry->record.sequence &&
-        !memcmp(&replica->mark.hash, &entry->hash, sizeof entry->hash))
-        return ULP_OK; /* who looks every second must not write every second */
-    memcpy(bytes, seen_magic, sizeof seen_magic);
-    memcpy(bytes + 8, entry->record.run, RUN_ID_BYTES);
-    store_le64(bytes + 8 + RUN_ID_BYTES, entry->record.sequence);
-    memcpy(bytes + 16 + RUN_ID_BYTES, &entry->hash, SHA256_BYTES);
     if (!status)
-        status = file_write(path, bytes, sizeof bytes, ULP_COMMIT_REPLACE);
-    if (!status) {
-        replica->seen = true;
-        replica->mark = (struct log_mark){entry->record.sequence, entry->hash};
-        memcpy(replica->run, entry->record.run, RUN_ID_BYTES);
-    }
+        status = model_open(path, &before);
+    if (!status)
+        status =
+            weights_remember(r->weights, before->tensors, before->count, work->options->pool, NULL);
+    model_free(before);
+    return status;
+}
+
+static enum ulp_status replica_weights(struct holder *holder, const struct work *work, bool history,
+                                       struct ulp_weights **ret_weights) {
+    struct replica *r = self_of(holder);
+    enum ulp_status status = r->weights ? ULP_OK : open_weights(r, work);
+
+    if (!status && history && holder->held.before)
+        status = remember(r, work);
+    if (status)
+        close_weights(r);
+    else
+        *ret_weights = r->weights;
+    return status;
+}
+
+static enum ulp_status replica_put(struct holder *holder, const struct work *work, uint64_t folder,
+                                   struct arena *arena, struct anchor *anchor) {
+    struct replica *r = self_of(holder);
+    char path[PATH_MAX];
+    enum ulp_status status = replica_version_path(&r->place, anchor->version, path);
+
+    return status
+               ? status
+               : anchor_files_put(work, holder->seen.record.sequence ? &holder->seen.record : NULL,
+                                  folder, path, arena, anchor);
+}
+
+/* ---- life ---- */
+
+static void replica_free(struct holder *holder) {
+    struct replica *r = self_of(holder);
+
+    close_weights(r);
+    replica_place_release(&r->place);
+    mem_free(r);
+}
+
+static const struct holder_ops replica_ops = {
+    .load = replica_load,
+    .take = replica_take,
+    .step = replica_step,
+    .show = replica_show,
+    .drop = replica_drop,
+    .keep = replica_keep,
+    .keep_evidence = replica_keep_evidence,
+    .weights = replica_weights,
+    .put = replica_put,
+    .free = replica_free,
+};
+
+enum ulp_status replica_open(const char *path, struct holder **ret_holder) {
+    struct replica *r = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *r, &r);
+
+    if (status)
+        return status;
+    r->holder.ops = &replica_ops;
+    status = replica_place_open(path, &r->place, &r->holder.held);
+    r->holder.held.back = true;
+    if (!status)
+        status = look_at_seen(r);
+    if (status)
+        holder_free(&r->holder);
+    else
+        *ret_holder = &r->holder;
     return status;
 }

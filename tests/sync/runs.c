@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct ulp_run_options often = {.history_reset = 3, .anchor_every = 6};
+static const struct ulp_run_options often = {.anchor_every = 8};
 
 static void check_first(bool in_memory) {
     struct trainer t = trainer_make(1, in_memory);
@@ -161,7 +161,6 @@ static void test_options_change(void **unused) {
         struct ulp_run_report report;
         char name[16];
 
-        options.history_reset = 1 + (unsigned)(test_random() % 5);
         options.anchor_every = 1 + (unsigned)(test_random() % 4);
         report = trainer_publish(&t, &options);
         snprintf(name, sizeof name, "f%u", i);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Changing the map of a record that is being made. What is added lives in the arena. */
+#ifndef CHAIN_MAP_H
+#define CHAIN_MAP_H
+
+#include "chain/record.h"
+
+/*
+ * Where history begins anew: a patch from a version that is a multiple of this never has any. So
+ * whoever gets to such a version by an anchor or a long way can go on, and those end nowhere else.
+ */
+#define HISTORY_RESET 8u
+
+/* Puts it where it belongs; ULP_E_EXISTS if the map has a way between these versions. */
+enum ulp_status map_add_way(struct record *record, const struct way *way, struct arena *arena);
+
+/* ULP_E_EXISTS if the map has an anchor of its version. */
+enum ulp_status map_add_anchor(struct record *record, const struct anchor *anchor,
+                               struct arena *arena);
+
+/* Lets go of all but the newest `anchors` anchors, and of ways from in front of those. */
+enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *arena);
+
+/* The way between two versions, or NULL. */
+const struct way *map_way(const struct record *record, uint64_t from, uint64_t to);
+const struct anchor *map_anchor(const struct record *record, uint64_t version);
+
+/* Whether the map names these bytes. */
+bool map_names(const struct record *record, const struct part *part);
+
+/* Calls `fn` for every part that the map names, until it answers non-zero. */
+typedef enum ulp_status (*map_part)(void *user, const struct part *part);
+enum ulp_status map_each_part(const struct record *record, map_part fn, void *user);
+
+#endif

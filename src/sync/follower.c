@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/follower.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/quote.h"
+#include "chain/map.h"
+#include "digest/root.h"
+#include "patch/fit.h"
+#include "sync/anchor_files.h"
+#include "sync/memory_holder.h"
+#include "tensor/model.h"
+
+#include <string.h>
+
+#define AHEAD_BYTES_DEFAULT ((uint64_t)256 << 20)
+
+/* Old parts may be deleted while we travel: so often the map is read anew. */
+#define REPLANS_MAX 4u
+
+struct ulp_run_record record_summary(const struct record *record) {
+    const struct way *way =
+        record->version ? map_way(record, record->version - 1, record->version) : NULL;
+    const struct anchor *anchor = map_anchor(record, record->version);
+
+    return (struct ulp_run_record){
+        .sequence = record->sequence,
+        .version = record->version,
+        .epoch = record->epoch,
+        .step = record->step,
+        .time_ms = record->time_ms,
+        .root = record->root,
+        .changed = way ? way->changes : 0,
+        .patch_bytes = way ? way_bytes(way) : 0,
+        .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,
+        .oldest = record->anchor_count ? record->anchors[0].version : record->version,
+        .boundary = record->boundary,
+        .history = way && way->history,
+        .is_signed = record->is_signed,
+        .signer = record->signer,
+    };
+}
+
+/* ---- the log ---- */
+
+static void stop_travelling(struct ulp_follower *f) {
+    f->holder->ops->drop(f->holder);
+    fetched_release(&f->fetched);
+    ahead_stop(&f->ahead);
+    arena_release(&f->arena);
+    f->plan = (struct plan){0};
+    f->next = 0;
+    f->travelling = false;
+}
+
+static enum ulp_status look_at_log(struct ulp_follower *f, struct ulp_run_report *report) {
+    struct holder *holder = f->holder;
+    struct log_entry culprit = {0};
+    struct log_view view = {.store = f->store,
+                            .run = f->run,
+                            .trust = {f->options.trusted, f->options.trusted_count},
+                            .max_age_ms = f->options.max_age_ms,
+                            .ret_culprit = &culprit};
+    const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
+    enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);
+
+    work_spent(&report->phases.poll_ns, started);
+    report->fetched_records += (unsigned)view.reads;
+    report->fetched_objects += (unsigned)view.reads;
+    report->record_bytes += view.bytes;
+    f->looked = f->looked || !status;
+    if (status == ULP_E_FORK && culprit.record.sequence)
+        holder->ops->keep_evidence(holder, &culprit);
+    log_entry_release(&culprit);
+    /* before anything of it is kept, so that what is kept is known to be this run's */
+    if (!status && holder->seen.record.sequence != before)
+        status = holder->ops->keep(holder);
+    return status;
+}
+
+/* ---- where to ---- */
+
+static enum ulp_status choose_goal(const struct ulp_follower *f, uint64_t *ret_goal) {
+    const struct record *record = &f->holder->seen.record;
+    const struct held *held = &f->holder->held;
+    const uint64_t goal = f->options.stop_at_version ? f->options.version : record->version;
+
+    if (goal > record->version)
+        return fail(ULP_E_USAGE, "run %s is at version %llu; there is no version %llu yet",
+                    quote(f->run).text, (unsigned long long)record->version,
+                    (unsigned long long)goal);
+    if (held->any && held->version > goal)
+        return f->options.stop_at_version
+                   ? fail(ULP_E_USAGE,
+                          "version %llu is held, which is newer than %llu; use another directory",
+                          (unsigned long long)held->version, (unsigned long long)goal)
+                   : fail(ULP_E_ROLLBACK, "version %llu is held; run %s is only at %llu",
+                          (unsigned long long)held->version, quote(f->run).text,
+                          (unsigned long long)goal);
+    *ret_goal = goal;
+    return ULP_OK;
+}
+
+/* The version of this root, if the map tells; by reference the contents must be the ones too. */
+static enum ulp_status find_root(const struct record *record, const struct ulp_root *root,
+                                 const struct anchor **ret_anchor) {
+    for (size_t i = record->anchor_count; i--;) {
+        if (same_root(&record->anchors[i].root, root)) {
+            *ret_anchor = &record->anchors[i];
+            return ULP_OK;
+        }
+    }
+    return ULP_OK;
+}
+
+static enum ulp_status check_content(const struct anchor *anchor, const struct ulp_tensor *tensors,
+                                     size_t count) {
+    struct hash hash;
+    enum ulp_status status = *anchor->reference ? content_hash(tensors, count, &hash) : ULP_OK;
+
+    if (!status && *anchor->reference && memcmp(&hash, &anchor->content, sizeof hash) != 0)
+        status = fail(ULP_E_WRONG_BASE, "the base is not %s: its weights have another hash",
+                      quote(anchor->reference).text);
+    return status;
+}
+
+/* A model on disk that somebody has already. */
+static enum ulp_status start_from_base(struct ulp_follower *f, const struct work *work) {
+    const struct given given = {.path = f->options.base};
+    const struct anchor *anchor = NULL;
+    struct ulp_model *model = NULL;
+    struct ulp_root root;
+    enum ulp_status status = model_open(f->options.base, &model);
+
+    if (!status)
+        status = state_digest(model->tensors, model->count, f->options.pool, NULL, NULL, &root);
+    if (!status)
+        status = find_root(&f->holder->seen.record, &root, &anchor);
+    if (!status && !anchor)
+        status = fail(ULP_E_WRONG_BASE,
+                      "%s is none of the states that run %s starts from (its root is %s...)",
+                      quote(f->options.base).text, quote(f->run).text, short_root(&root).hex);
+    if (!status)
+        status = check_content(anchor, model->tensors, model->count);
+    if (!status)
+        status = f->holder->ops->take(f->holder, work, anchor->version, &given);
+    if (!status)
+        status = f->holder->ops->show(f->holder, work);
+    model_free(model);
+    return status;
+}
+
+/* What the caller's memory holds may be a version of the run. */
+static enum ulp_status recognise(struct ulp_follower *f, const struct work *work) {
+    const struct record *record = &f->holder->seen.record;
+    const struct anchor *anchor = NULL;
+    struct ulp_root root;
+    enum ulp_status status = memory_holder_root(f->holder, work, &root);
+
+    if (!status && same_root(&root, &record->root)) {
+        memory_holder_adopt(f->holder, record->version);
+        return ULP_OK;
+    }
+    if (!status)
+        status = find_root(record, &root, &anchor);
+    if (!status && anchor)
+        memory_holder_adopt(f->holder, anchor->version);
+    return status;
+}
+
+static enum ulp_status start(struct ulp_follower *f, const struct work *work) {
+    if (f->holder->held.any)
+        return ULP_OK;
+    if (f->options.base)
+        return start_from_base(f, work);
+    return f->holder->ops->live ? recognise(f, work) : ULP_OK;
+}
+
+static enum ulp_status set_out(struct ulp_follower *f, const struct work *work) {
+    const struct held *held = &f->holder->held;
+    const uint64_t budget = f->options.ahead_bytes ? f->options.ahead_bytes : AHEAD_BYTES_DEFAULT;
+    enum ulp_status status = start(f, work);
+
+    if (!status)
+        status = choose_goal(f, &f->goal);
+    if (status || (held->any && held->version == f->goal))
+        return status;
+    status = plan_make(&f->holder->seen.record, held, f->goal, &f->arena, &f->plan);
+    if (!status)
+        status = ahead_start(&f->ahead, f->store, f->run, &f->plan, budget);
+    f->travelling = !status;
+    return status;
+}
+
+/* ---- going ---- */
+
+static enum ulp_status wrong_root(const struct ulp_root *root, const struct ulp_root *wanted) {
+    return fail(ULP_E_WRONG_RESULT, "a version has root %s..., and should have %s...",
+                short_root(root).hex, short_root(wanted).hex);
+}
+
+/* A version of the past has a record of its own, which names its root. */
+static enum ulp_status check_past(const struct ulp_follower *f, const struct way *way) {
+    struct log_entry entry = {0};
+    enum ulp_status status = log_read(f->store, f->run, way->sequence, &entry);
+
+    if (!status && entry.record.version != way->to)
+        status = fail(ULP_E_CHAIN, "record %llu of run %s did not publish version %llu",
+                      (unsigned long long)way->sequence, quote(f->run).text,
+                      (unsigned long long)way->to);
+    if (!status && !same_root(&entry.record.root, &f->holder->staged_root))
+        status = wrong_root(&f->holder->staged_root, &entry.record.root);
+    log_entry_release(&entry);
+    return status;
+}
+
+/* The root of what was staged, where a record or an anchor says it; a patch on the way there was
+ * verified by its own. */
+static enum ulp_status check_staged(const struct ulp_follower *f, const struct way *way) {
+    const struct record *record = &f->holder->seen.record;
+    const struct ulp_root *root = &f->holder->staged_root;
+    const struct anchor *anchor = map_anchor(record, f->holder->staged_version);
+
+    if (f->holder->staged_version == record->version && !same_root(root, &record->root))
+        return wrong_root(root, &record->root);
+    if (anchor && !same_root(root, &anchor->root))
+        return wrong_root(root, &anchor->root);
+    return way && f->holder->staged_version == f->goal && f->goal != record->version
+               ? check_past(f, way)
+               : ULP_OK;
+}
+
+static enum ulp_status load_anchor(struct ulp_follower *f, const struct work *work) {
+    enum ulp_status status = f->holder->ops->load(f->holder, work, f->plan.anchor);
+
+    if (status)
+        return status;
+    work->report->fetched_anchors++;
+    f->plan.anchor = NULL;
+    return check_staged(f, NULL);
+}
+
+static enum ulp_status go(struct ulp_follower *f, const struct work *work) {
+    const struct way *way = f->plan.ways[f->next];
+    const uint64_t started = clock_monotonic_ns();
+    enum ulp_status status;
+
+    fetched_release(&f->fetched);
+    status = ahead_take(&f->ahead, &f->fetched);
+    work_spent(&work->report->phases.fetch_ns, started);
+    if (status)
+        return status;
+    work->report->fetched_bytes += f->fetched.bytes;
+    work->report->patch_bytes += f->fetched.bytes;
+    work->report->fetched_patches++;
+    work->report->fetched_objects += f->fetched.objects;
+    f->next++;
+    status = f->holder->ops->step(f->holder, work, way,
+                                  (const struct ulp_patch *const *)f->fetched.patches);
+    return status ? status : check_staged(f, way);
+}
+
+/* As far as one can get without showing anything. */
+static enum ulp_status stage(struct ulp_follower *f, const struct work *work) {
+    const bool live = f->holder->ops->live;
+    enum ulp_status status = f->plan.anchor ? load_anchor(f, work) : ULP_OK;
+
+    while (!status && f->next < f->plan.way_count && !(live && f->holder->staged))
+        status = go(f, work);
+    return status;
+}
+
+static void report_state(const struct ulp_follower *f, struct ulp_run_report *report) {
+    report->head = record_summary(&f->holder->seen.record);
+    report->version = f->holder->held.version;
+    report->ready = f->holder->staged;
+    report->apply_left = f->travelling ? f->plan.way_count - f->next : 0;
+}
+
+enum ulp_status follower_poll(struct ulp_follower *f, struct ulp_run_report *report) {
+    const struct work work = {f->store, f->run, &f->options, report};
+    enum ulp_status status = ULP_E_PART_MISSING;
+
+    if (f->holder->staged) {
+        report_state(f, report);
+        return ULP_OK;
+    }
+    for (unsigned i = 0; i < REPLANS_MAX && status == ULP_E_PART_MISSING; i++) {
+        const uint64_t before = f->holder->seen.record.sequence;
+        struct error_note note;
+
+        if (i)
+            error_save(&note);
+        status = f->travelling ? ULP_OK : look_at_log(f, report);
+        if (!status && i && f->holder->seen.record.sequence == before) {
+            error_restore(&note); /* nothing has changed: it is just missing */
+            return ULP_E_PART_MISSING;
+        }
+        if (!status && !f->travelling)
+            status = set_out(f, &work);
+        if (!status && f->travelling)
+            status = stage(f, &work);
+        if (status)
+            stop_travelling(f);
+    }
+    if (!status)
+        report_state(f, report);
+    return status;
+}
+
+enum ulp_status follower_apply(struct ulp_follower *f, struct ulp_run_report *report) {
+    const struct work work = {f->store, f->run, &f->options, report};
+    enum ulp_status status;
+
+    if (!f->holder->staged)
+        return fail(ULP_E_USAGE, "there is nothing to apply; poll first");
+    status = f->holder->ops->show(f->holder, &work);
+    if (status)
+        return status;
+    fetched_release(&f->fetched);
+    if (f->next == f->plan.way_count)
+        stop_travelling(f);
+    report->fresh = 1;
+    report_state(f, report);
+    return ULP_OK;
+}
+
+enum ulp_status follower_catch_up(struct ulp_follower *f, struct ulp_run_report *report) {
+    enum ulp_status status = follower_poll(f, report);
+
+    while (!status && report->ready) {
+        status = follower_apply(f, report);
+        if (!status && report->apply_left)
+            status = follower_poll(f, report);
+    }
+    return status;
+}
+
+/* ---- life ---- */
+
+enum ulp_status follower_new(struct ulp_store *store, const char *run,
+                             const struct ulp_run_options *options, struct holder *holder,
+                             struct ulp_follower **ret_follower) {
+    struct ulp_follower *f = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *f, &f);
+
+    if (status) {
+        holder_free(holder);
+        return status;
+    }
+    f->store = store;
+    f->holder = holder;
+    f->options = *options;
+    status = mem_copy_text(run, &f->run);
+    if (status)
+        follower_free(f);
+    else
+        *ret_follower = f;
+    return status;
+}
+
+void follower_free(struct ulp_follower *f) {
+    if (!f)
+        return;
+    stop_travelling(f);
+    holder_free(f->holder);
+    mem_free(f->run);
+    mem_free(f);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who holds a version of a run: a directory (replica.h) or memory (memory_holder.h). Followers and
+ * publishers work with either through this. What comes next is staged first, where nobody sees it,
+ * and shown in one go.
+ */
+#ifndef SYNC_HOLDER_H
+#define SYNC_HOLDER_H
+
+#include "chain/plan.h"
+#include "sync/run_log.h"
+
+#include <ulpsync/run.h>
+
+struct ulp_weights;
+
+/* What all calls need, and where they say what they did. */
+struct work {
+    struct ulp_store *store;
+    const char *run;
+    const struct ulp_run_options *options;
+    struct ulp_run_report *report;
+};
+
+/* A state that somebody hands in: a model on disk, or tensors. */
+struct given {
+    const char *path; /* NULL: the tensors */
+    const struct ulp_tensor *tensors;
+    size_t count;
+};
+
+struct holder {
+    const struct holder_ops *ops;
+    struct held held;      /* that is shown */
+    struct log_entry seen; /* the newest record that was accepted */
+
+    bool staged; /* there is something to show */
+    uint64_t staged_version;
+    struct ulp_root staged_root;
+};
+
+struct holder_ops {
+    /* Steps must be shown one by one, because each is made from what is shown. */
+    bool live;
+
+    /* Each of these stages a version. The root is that of what was really written. */
+    enum ulp_status (*load)(struct holder *holder, const struct work *work,
+                            const struct anchor *anchor);
+    enum ulp_status (*take)(struct holder *holder, const struct work *work, uint64_t version,
+                            const struct given *given);
+    enum ulp_status (*step)(struct holder *holder, const struct work *work, const struct way *way,
+                            const struct ulp_patch *const *patches);
+    enum ulp_status (*show)(struct holder *holder, const struct work *work);
+
+    /* What was staged is forgotten. */
+    void (*drop)(struct holder *holder);
+
+    /* Makes holder->seen last. */
+    enum ulp_status (*keep)(struct holder *holder);
+
+    /* Both records of a fork are put aside for whoever looks into it. */
+    void (*keep_evidence)(const struct holder *holder, const struct log_entry *culprit);
+
+    /* The version that is shown, with its history if that is wanted and there; the holder's. */
+    enum ulp_status (*weights)(struct holder *holder, const struct work *work, bool history,
+                               struct ulp_weights **ret_weights);
+
+    /* Stores what is staged, or else shown, as an anchor in a folder. */
+    enum ulp_status (*put)(struct holder *holder, const struct work *work, uint64_t folder,
+                           struct arena *arena, struct anchor *anchor);
+    void (*free)(struct holder *holder);
+};
+
+void holder_free(struct holder *holder);
+
+/* Counts a stretch of time: started = clock; ...; work_spent(&phases.x, started). */
+void work_spent(uint64_t *phase, uint64_t started);
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A version of a run in memory: the caller's, or our own. */
+#ifndef SYNC_MEMORY_HOLDER_H
+#define SYNC_MEMORY_HOLDER_H
+
+#include "sync/holder.h"
+
+/* `tensors` NULL: memory of our own, for whatever state comes. */
+enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t count,
+                                   const struct ulp_run_options *options,
+                                   struct holder **ret_holder);
+
+/* The root of what the caller's memory holds, before anything was loaded; digested once. */
+enum ulp_status memory_holder_root(struct holder *holder, const struct work *work,
+                                   struct ulp_root *ret_root);
+
+/* What is there is this version. */
+void memory_holder_adopt(struct holder *holder, uint64_t version);
+
+#endif

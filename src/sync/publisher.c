@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The order is the protocol: parts first, then our own check of them, then the record; the base
+ * moves last. */
+#include "sync/publisher.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/quote.h"
+#include "chain/map.h"
+#include "patch/apply.h"
+#include "patch/diff.h"
+#include "patch/fit.h"
+#include "sync/anchor_files.h"
+#include "sync/commit.h"
+#include "sync/upload.h"
+#include "tensor/model.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#define ANCHOR_EVERY_DEFAULT 128u
+#define ANCHOR_SHARE_DEFAULT 50u
+#define KEEP_ANCHORS_DEFAULT 2u
+
+/* A map with so few ways left gets an anchor, whatever the options say. */
+#define WAYS_LEFT_MIN 64u
+
+/* Deletions that were announced meanwhile may make us store again so often. */
+#define ROUNDS_MAX 4u
+
+#define STAGING_BYTES ((uint64_t)64 << 20)
+
+/* ---- the first version ---- */
+
+static enum ulp_status hash_given(const struct given *given, struct hash *ret_hash) {
+    struct ulp_model *model = NULL;
+    enum ulp_status status = given->path ? model_open(given->path, &model) : ULP_OK;
+
+    if (!status)
+        status = content_hash(model ? model->tensors : given->tensors,
+                              model ? model->count : given->count, ret_hash);
+    model_free(model);
+    return status;
+}
+
+static enum ulp_status first_record(struct ulp_follower *f, const struct work *work,
+                                    const struct given *given, struct arena *arena,
+                                    struct record *record) {
+    struct holder *holder = f->holder;
+    struct anchor *anchor = NULL;
+    enum ulp_status status = arena_zeroed(arena, 1, sizeof *anchor, &anchor);
+
+    if (!status && getrandom(record->run, RUN_ID_BYTES, 0) != RUN_ID_BYTES)
+        status = fail(ULP_E_IO, "the system gives no random numbers");
+    if (status)
+        return status;
+    anchor->root = record->root = holder->staged_root;
+    anchor->reference = f->options.reference ? f->options.reference : "";
+    if (*anchor->reference)
+        status = hash_given(given, &anchor->content);
+    record->sequence = 1;
+    record->time_ms = clock_wall_ns() / 1000000;
+    record->anchors = anchor;
+    record->anchor_count = 1;
+    return status ? status : holder->ops->put(holder, work, 1, arena, anchor);
+}
+
+static enum ulp_status publish_first(struct ulp_follower *f, const struct work *work,
+                                     const struct given *given, uint64_t step) {
+    struct holder *holder = f->holder;
+    struct arena arena = {0};
+    struct record record = {.step = step};
+    struct log_entry entry = {0};
+    enum ulp_status status = run_name_check(f->run);
+
+    if (!status)
+        status = holder->ops->take(holder, work, 0, given);
+    if (!status)
+        status = first_record(f, work, given, &arena, &record);
+    if (!status)
+        status = log_append(f->store, f->run, &record, f->options.sign, &entry);
+    arena_release(&arena);
+    if (status) {
+        holder->ops->drop(holder);
+        return status;
+    }
+    work->report->stored_objects++;
+    holder->seen = entry;
+    f->looked = true;
+    status = holder->ops->keep(holder);
+    return status ? status : holder->ops->show(holder, work);
+}
+
+/* ---- the next one ---- */
+
+struct publishing {
+    struct ulp_follower *follower;
+    const struct work *work;
+    struct ulp_model *model; /* of a path */
+    const struct ulp_tensor *tensors;
+    size_t count;
+    uint64_t step;
+    struct ulp_weights *weights;
+    struct upload upload;
+    struct ulp_patch *patch; /* our own, to be checked and applied */
+    struct ulp_diff_report report;
+};
+
+/* Where history begins anew, where somebody may start, and where the version before is not at hand,
+ * there is none. */
+static bool with_history(const struct holder *holder) {
+    return holder->held.before && holder->held.version % HISTORY_RESET != 0 &&
+           !map_anchor(&holder->seen.record, holder->held.version);
+}
+
+static enum ulp_status make_patch(struct publishing *p) {
+    const struct ulp_run_options *options = p->work->options;
+    struct holder *holder = p->follower->holder;
+    const struct ulp_diff_options diff_options = {
+        .pool = options->pool, .progress = options->progress, .history = with_history(holder)};
+    const struct ulp_sink sink = {upload_write, &p->upload};
+    const uint64_t started = clock_monotonic_ns();
+    enum ulp_status status =
+        holder->ops->weights(holder, p->work, with_history(holder), &p->weights);
+
+    if (!status)
+        status = upload_begin(&p->upload, p->work->store, p->work->run,
+                              holder->seen.record.sequence + 1);
+    if (!status)
+        status = diff(p->weights, p->tensors, p->count, &diff_options, &sink, &p->report);
+    work_spent(&p->work->report->phases.encode_ns, started);
+    return status;
+}
+
+/* Whoever publishes a patch has decoded it against its own base: rule 8. */
+static enum ulp_status check_own(struct publishing *p) {
+    const struct ulp_apply_options options = {.pool = p->work->options->pool,
+                                              .staging_bytes = STAGING_BYTES};
+    const uint64_t started = clock_monotonic_ns();
+    const uint8_t *data = NULL;
+    size_t bytes = 0;
+    struct ulp_apply *apply = NULL;
+    enum ulp_status status = spool_view(&p->upload.copy, &data, &bytes);
+
+    if (!status)
+        status = patch_open_memory(data, bytes, &p->patch);
+    if (!status)
+        status = apply_prepare(p->weights, (const struct ulp_patch *const *)&p->patch, 1, NULL,
+                               &options, &apply);
+    if (!status && !same_root(&apply->root, &p->report.child))
+        status = fail(ULP_E_WRONG_RESULT, "our own patch leads elsewhere; nothing was published");
+    apply_free(apply);
+    work_spent(&p->work->report->phases.verify_ns, started);
+    return status;
+}
+
+static enum ulp_status finish_upload(struct publishing *p) {
+    const uint64_t started = clock_monotonic_ns();
+    enum ulp_status status = upload_end(&p->upload);
+
+    work_spent(&p->work->report->phases.store_ns, started);
+    p->work->report->stored_bytes += p->report.patch_bytes;
+    p->work->report->stored_objects += (unsigned)p->upload.count;
+    return status;
+}
+
+/* The record is in the log: from here on whatever fails is made good by following. */
+static enum ulp_status move_base(struct publishing *p, const struct way *way) {
+    struct holder *holder = p->follower->holder;
+    enum ulp_status status =
+        holder->ops->step(holder, p->work, way, (const struct ulp_patch *const *)&p->patch);
+
+    if (!status)
+        status = holder->ops->show(holder, p->work);
+    if (status)
+        holder->ops->drop(holder);
+    return status;
+}
+
+static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
+    const struct holder *holder = p->follower->holder;
+    const struct stored_patch stored = {p->upload.parts, p->upload.count};
+    const struct way way = {.from = holder->held.version,
+                            .to = holder->held.version + 1,
+                            .history = p->report.history,
+                            .changes = p->report.changed,
+                            .patches = &stored,
+                            .patch_count = 1};
+    const struct addition addition = {.way = &way,
+                                      .version = true,
+                                      .step = p->step,
+                                      .root = p->report.child,
+                                      .folder = p->upload.folder,
+                                      .key = p->work->options->sign};
+    enum ulp_status status = commit(p->follower, &addition, p->work->report, ret_moved);
+
+    return status || *ret_moved ? status : move_base(p, &way);
+}
+
+static void publishing_release(struct publishing *p) {
+    patch_free(p->patch);
+    upload_release(&p->upload);
+    p->patch = NULL;
+}
+
+/* Somebody who died after the record was added, and tries again. */
+static bool is_published(const struct publishing *p) {
+    return !p->report.changed && p->step == p->follower->holder->seen.record.step;
+}
+
+static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
+    enum ulp_status status = make_patch(p);
+
+    *ret_moved = false;
+    if (!status && !is_published(p)) {
+        status = check_own(p);
+        if (!status)
+            status = finish_upload(p);
+        if (!status)
+            status = add_version(p, ret_moved);
+        p->work->report->fresh = !status && !*ret_moved;
+    }
+    publishing_release(p);
+    return status;
+}
+
+static enum ulp_status publish_next(struct ulp_follower *f, const struct work *work,
+                                    const struct given *given, uint64_t step) {
+    struct publishing p = {.follower = f, .work = work, .step = step};
+    bool moved = true;
+    enum ulp_status status = given->path ? model_open(given->path, &p.model) : ULP_OK;
+
+    p.tensors = p.model ? p.model->tensors : given->tensors;
+    p.count = p.model ? p.model->count : given->count;
+    for (unsigned i = 0; !status && moved && i < ROUNDS_MAX; i++)
+        status = publish_once(&p, &moved);
+    if (!status && moved)
+        status = fail(ULP_E_FENCED, "old parts of run %s are deleted faster than new ones come",
+                      quote(f->run).text);
+    model_free(p.model);
+    return status;
+}
+
+/* ---- either ---- */
+
+static bool has_run(const struct ulp_follower *f) {
+    return f->holder->seen.record.sequence != 0;
+}
+
+/* The log was looked at before, so the next record is just tried: who was faster is seen then. */
+static enum ulp_status be_at_head(struct ulp_follower *f, struct ulp_run_report *report) {
+    const struct holder *holder = f->holder;
+    enum ulp_status status;
+
+    if (f->looked && holder->held.any && holder->held.version == holder->seen.record.version)
+        return ULP_OK;
+    status = follower_catch_up(f, report);
+    return status == ULP_E_NO_RUN && !has_run(f) ? ULP_OK : status;
+}
+
+/* ---- anchors ---- */
+
+/* Bytes of all single steps since a version. */
+static uint64_t bytes_since(const struct record *record, uint64_t version) {
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < record->way_count; i++) {
+        const struct way *way = &record->ways[i];
+
+        bytes += way->from >= version && way->to == way->from + 1 ? way_bytes(way) : 0;
+    }
+    return bytes;
+}
+
+/* Anchors stand where history begins anew, so that who starts there can go on. */
+static bool anchor_is_due(const struct ulp_follower *f) {
+    const struct record *record = &f->holder->seen.record;
+    const struct anchor *newest = &record->anchors[record->anchor_count - 1];
+    const uint64_t every = f->options.anchor_every ? f->options.anchor_every : ANCHOR_EVERY_DEFAULT;
+    const uint64_t share = f->options.anchor_share ? f->options.anchor_share : ANCHOR_SHARE_DEFAULT;
+    const uint64_t since = f->holder->held.version - newest->version;
+
+    if (f->holder->held.version % HISTORY_RESET || !since)
+        return false;
+    return since >= every || (anchor_bytes(newest) && bytes_since(record, newest->version) >=
+                                                          anchor_bytes(newest) / 100 * share);
+}
+
+static bool map_is_full(const struct ulp_follower *f) {
+    return f->holder->seen.record.way_count + WAYS_LEFT_MIN > LIMIT_WAYS;
+}
+
+/* Of the version that is held; others may announce a deletion meanwhile, and then there is none. */
+static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *work,
+                                  unsigned keep_anchors) {
+    struct holder *holder = f->holder;
+    struct arena arena = {0};
+    struct anchor anchor = {
+        .version = holder->held.version, .root = holder->seen.record.root, .reference = ""};
+    const struct addition addition = {.anchor = &anchor,
+                                      .keep_anchors = keep_anchors,
+                                      .folder = holder->seen.record.sequence + 1,
+                                      .key = f->options.sign};
+    bool moved = false;
+    enum ulp_status status = holder->ops->put(holder, work, addition.folder, &arena, &anchor);
+
+    if (!status)
+        status = commit(f, &addition, work->report, &moved);
+    work->report->fresh = !status && !moved;
+    arena_release(&arena);
+    return status;
+}
+
+enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {
+    struct ulp_follower *f = p->follower;
+    const struct work work = {f->store, f->run, &f->options, report};
+    const unsigned keep = f->options.keep_anchors ? f->options.keep_anchors : KEEP_ANCHORS_DEFAULT;
+    enum ulp_status status = be_at_head(f, report);
+
+    report->fresh = 0;
+    if (!status && has_run(f) && anchor_is_due(f))
+        status = put_anchor(f, &work, keep);
+    if (!status && has_run(f))
+        report->head = record_summary(&f->holder->seen.record);
+    return status;
+}
+
+enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *given, uint64_t step,
+                                  struct ulp_run_report *report) {
+    struct ulp_follower *f = p->follower;
+    const struct work work = {f->store, f->run, &f->options, report};
+    enum ulp_status status;
+
+    if (p->fenced)
+        return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(f->run).text);
+    status = be_at_head(f, report);
+    report->fresh = 0;
+    if (!status && map_is_full(f))
+        status = put_anchor(f, &work, 1);
+    if (!status && has_run(f)) {
+        status = publish_next(f, &work, given, step);
+    } else if (!status) {
+        status = publish_first(f, &work, given, step);
+        report->fresh = !status;
+    }
+    p->fenced = status == ULP_E_FENCED;
+    if (!status) {
+        report->head = record_summary(&f->holder->seen.record);
+        report->version = f->holder->held.version;
+    }
+    return status;
+}
+
+/* ---- life ---- */
+
+enum ulp_status publisher_new(struct ulp_store *store, const char *run,
+                              const struct ulp_run_options *options, struct holder *holder,
+                              struct ulp_publisher **ret_publisher) {
+    struct ulp_publisher *p = NULL;
+    struct ulp_run_options newest = *options;
+    enum ulp_status status;
+
+    newest.stop_at_version = 0; /* only the newest can be built on */
+    newest.base = NULL;
+    status = mem_zeroed(1, sizeof *p, &p);
+    if (status) {
+        holder_free(holder);
+        return status;
+    }
+    status = follower_new(store, run, &newest, holder, &p->follower);
+    if (status)
+        publisher_free(p);
+    else
+        *ret_publisher = p;
+    return status;
+}
+
+void publisher_free(struct ulp_publisher *p) {
+    if (!p)
+        return;
+    follower_free(p->follower);
+    mem_free(p);
+}

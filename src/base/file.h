@@ -65,6 +65,10 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
 enum ulp_status file_writer_open_in(int directory, const char *name, const char *path,
                                     struct file_writer *ret_writer);
 
+/* Writes all of it to an open file. `path` is for messages. */
+enum ulp_status file_put(int file, const char *path, uint64_t offset, const void *data,
+                         uint64_t bytes);
+
 /* Safe from several threads at once. */
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
                                 uint64_t bytes);
@@ -95,6 +99,13 @@ enum ulp_status file_remove(const char *path);
 /* Removes a file of a directory if it is there. Takes no memory, so that cleaning up after a failed
  * allocation works. */
 void file_remove_in(const char *directory, const char *name);
+
+/* A file that never has a name, to be read and written: it vanishes with the process, however that
+ * ends. `directory` NULL or "": TMPDIR, or /tmp. */
+enum ulp_status file_nameless(const char *directory, int *ret_file);
+
+/* The directory that this means. */
+const char *file_nameless_directory(const char *asked);
 
 /* Opens, puts and commits in one go. */
 enum ulp_status file_write(const char *path, const void *data, size_t bytes,

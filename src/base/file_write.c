@@ -152,23 +152,28 @@ enum ulp_status file_writer_open(const char *path, uint64_t bytes, struct file_w
     return ULP_OK;
 }
 
-enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
-                                uint64_t bytes) {
+enum ulp_status file_put(int file, const char *path, uint64_t offset, const void *data,
+                         uint64_t bytes) {
     const uint8_t *from = data;
 
     while (bytes) {
         size_t piece = bytes < WRITE_PIECE_BYTES ? (size_t)bytes : WRITE_PIECE_BYTES;
-        ssize_t put = pwrite(descriptor(writer->file), from, piece, (off_t)offset);
+        ssize_t put = pwrite(file, from, piece, (off_t)offset);
 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return fail_errno("write", writer->path);
+            return fail_errno("write", path);
         from += put;
         offset += (uint64_t)put;
         bytes -= (uint64_t)put;
     }
     return ULP_OK;
+}
+
+enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
+                                uint64_t bytes) {
+    return file_put(descriptor(writer->file), writer->path, offset, data, bytes);
 }
 
 enum ulp_status file_writer_permissions(const struct file_writer *writer, int like) {

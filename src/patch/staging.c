@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE /* O_TMPFILE */
+#define _DEFAULT_SOURCE /* posix_fallocate */
 #include "patch/staging.h"
 
+#include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -9,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,14 +30,6 @@ struct staging {
     int file; /* descriptor + 1 */
 };
 
-static const char *spill_directory(const char *asked) {
-    const char *tmp = getenv("TMPDIR");
-
-    if (asked && *asked)
-        return asked;
-    return tmp && *tmp ? tmp : "/tmp";
-}
-
 enum ulp_status staging_new(uint64_t budget, const char *directory, struct staging **ret_staging) {
     struct staging *staging = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *staging, &staging);
@@ -47,7 +38,7 @@ enum ulp_status staging_new(uint64_t budget, const char *directory, struct stagi
         return status;
     staging->budget = budget;
     lock_make(&staging->lock);
-    status = mem_copy_text(spill_directory(directory), &staging->directory);
+    status = mem_copy_text(file_nameless_directory(directory), &staging->directory);
     if (status) {
         staging_free(staging);
         return status;
@@ -76,33 +67,19 @@ void staging_free(struct staging *staging) {
     mem_free(staging);
 }
 
-/* A file without a name, or one whose name is gone at once: it vanishes with the process. */
-static int open_nameless(const char *directory) {
-    int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    char path[4096];
-
-    if (file >= 0 || errno == ENOENT || errno == EACCES)
-        return file;
-    if (snprintf(path, sizeof path, "%s/.ulpsync-spill-XXXXXX", directory) >= (int)sizeof path)
-        return -1;
-    file = mkostemp(path, O_CLOEXEC);
-    if (file >= 0)
-        unlink(path);
-    return file;
-}
-
 /* Blocks are given to the file right away: a disk that is full says so here, and not as a signal
  * when the memory is touched. */
 static enum ulp_status spill(struct staging *staging, struct stretch *stretch, size_t bytes) {
     const size_t page = 65536;
     size_t rounded = (bytes + page - 1) / page * page;
     int file = staging->file - 1, error;
+    enum ulp_status status;
     void *place;
 
     if (file < 0) {
-        file = open_nameless(staging->directory);
-        if (file < 0)
-            return fail_errno("create a temporary file in", staging->directory);
+        status = file_nameless(staging->directory, &file);
+        if (status)
+            return status;
         staging->file = file + 1;
         log_message(ULP_LOG_INFO, "staging spills to %s", quote(staging->directory).text);
     }

@@ -337,7 +337,8 @@ ULP_API enum ulp_status ulp_model_patch_in_place(const char *path, const struct 
 /*
  * The same into a copy: a file, or, for a model that is a directory, a directory with all its plain
  * files that are not hidden. It appears complete or not at all, and must not exist yet:
- * ULP_E_EXISTS. Permissions of files are kept. The progress also hears of copying, in bytes, and
+ * ULP_E_EXISTS. Permissions of files are kept. Where the file system can (XFS, btrfs), blocks
+ * without changes are shared with the model. The progress also hears of copying, in bytes, and
  * may stop it. ULP_E_BUSY while the model is being changed, or another process writes the same
  * copy.
  */

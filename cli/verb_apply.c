@@ -128,7 +128,7 @@ static const struct cli_option options[] = {
     {"in-place", 'i', NULL, "Change the files of MODEL where they are."},
     CLI_OPTIONS_HISTORY,
     {"staging", 0, "SIZE",
-     "Hold at most this much of the decoded changes in memory, such as 256MiB; 1GiB unless given. "
+     "Hold at most this much of the decoded changes in memory, such as 256MiB; 64MiB unless given. "
      "The rest goes to a temporary file."},
     {"spill-dir", 0, "DIR", "Where that file is made; without it, TMPDIR or /tmp."},
     CLI_OPTION_THREADS,

@@ -69,7 +69,8 @@ ULP_API void ulp_weights_trim(struct ulp_weights *weights);
 /*
  * History: how each element moved from the state before this one. Patches that are coded with it
  * are smaller, and only who remembers the same can read them. Remembering takes 8 bytes for each
- * element that moved. `before` are all tensors of the state before, in any order. ULP_E_LAYOUT if
+ * element that moved; beyond 64 MiB they are in a temporary file (in TMPDIR, or /tmp), so memory
+ * does not grow with the model: ULP_E_NO_SPACE when they do not fit. `before` are all tensors of the state before, in any order. ULP_E_LAYOUT if
  * they are others than those of the weights.
  */
 ULP_API enum ulp_status ulp_weights_remember(struct ulp_weights *weights,
@@ -245,7 +246,9 @@ struct ulp_apply_options {
     const struct ulp_progress *progress; /* of preparing, in chunks */
 
     /* Changes are held decoded, 4 bytes and the element each. What exceeds this many bytes goes to
-     * a temporary file in `spill_directory` ("" or NULL: TMPDIR, or /tmp); 0 means 1 GiB. */
+     * a temporary file in `spill_directory` ("" or NULL: TMPDIR, or /tmp); 0 means 64 MiB. What is
+     * remembered, 8 bytes for each change, may take as much again. Where /tmp is in memory, only a
+     * directory on a disk bounds it. */
     uint64_t staging_bytes;
     const char *spill_directory;
 
@@ -334,7 +337,8 @@ ULP_API enum ulp_status ulp_model_patch_in_place(const char *path, const struct 
 /*
  * The same into a copy: a file, or, for a model that is a directory, a directory with all its plain
  * files that are not hidden. It appears complete or not at all, and must not exist yet:
- * ULP_E_EXISTS. Permissions of files are kept. The progress also hears of copying, in bytes, and
+ * ULP_E_EXISTS. Permissions of files are kept. Where the file system can (XFS, btrfs), blocks
+ * without changes are shared with the model. The progress also hears of copying, in bytes, and
  * may stop it. ULP_E_BUSY while the model is being changed, or another process writes the same
  * copy.
  */

@@ -73,6 +73,11 @@ enum ulp_status file_put(int file, const char *path, uint64_t offset, const void
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
                                 uint64_t bytes);
 
+/* Lets it begin with the blocks of an open file, `bytes` bytes, and share them until one of the two
+ * is written to. False where the file systems cannot (it is for XFS, btrfs and such): to be copied
+ * then. */
+bool file_writer_clone(const struct file_writer *writer, int from, uint64_t bytes);
+
 /* Gives it the permissions of an open file. */
 enum ulp_status file_writer_permissions(const struct file_writer *writer, int like);
 enum ulp_status file_writer_commit(struct file_writer *writer, enum ulp_commit commit);

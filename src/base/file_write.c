@@ -11,8 +11,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/fs.h> /* FICLONERANGE */
+#endif
 
 /* One write call; Linux caps a single one just under 2^31 bytes anyway. */
 #define WRITE_PIECE_BYTES (1u << 30)
@@ -183,6 +187,19 @@ enum ulp_status file_put(int file, const char *path, uint64_t offset, const void
 enum ulp_status file_writer_put(const struct file_writer *writer, uint64_t offset, const void *data,
                                 uint64_t bytes) {
     return file_put(descriptor(writer->file), writer->path, offset, data, bytes);
+}
+
+/* A range, not FICLONE: if the file has another length by now, this fails, and what was mapped of it
+ * is copied. */
+bool file_writer_clone(const struct file_writer *writer, int from, uint64_t bytes) {
+#ifdef FICLONERANGE
+    struct file_clone_range range = {.src_fd = from, .src_length = bytes};
+
+    return bytes && !ioctl(descriptor(writer->file), FICLONERANGE, &range);
+#else
+    (void)writer, (void)from, (void)bytes;
+    return false;
+#endif
 }
 
 enum ulp_status file_writer_permissions(const struct file_writer *writer, int like) {

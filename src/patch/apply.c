@@ -12,7 +12,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define STAGING_BYTES_DEFAULT (UINT64_C(1) << 30)
+struct staging_room apply_room(const struct ulp_apply_options *options) {
+    struct staging_room room = {0};
+
+    if (options)
+        room = (struct staging_room){options->staging_bytes, options->spill_directory};
+    return room;
+}
 
 /* ---- preparing ---- */
 
@@ -125,9 +131,7 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
 static enum ulp_status decode_all(struct ulp_apply *apply,
                                   const struct ulp_apply_options *options) {
     const size_t pieces = apply->weights->grid.piece_count;
-    enum ulp_status status =
-        staging_new(options->staging_bytes ? options->staging_bytes : STAGING_BYTES_DEFAULT,
-                    options->spill_directory, &apply->staging);
+    enum ulp_status status = staging_new(apply_room(options), &apply->staging);
 
     if (!status)
         status = mem_zeroed(pieces, sizeof *apply->sums, &apply->sums);
@@ -145,105 +149,7 @@ static enum ulp_status decode_all(struct ulp_apply *apply,
     return status;
 }
 
-/* ---- history for the patch after this one ---- */
-
-struct moves_job {
-    struct moves *moves;
-    const struct ulp_weights *weights;
-    struct worker *worker;
-};
-
-static enum ulp_status remember_block(void *user, const struct staged_block *staged) {
-    const struct moves_job *job = user;
-    const struct block_walk *block = &staged->block;
-    const size_t chunk = (size_t)(block->chunk - block->grid->chunks);
-    const unsigned width = block->chunk->kind.width;
-    const void *data = job->weights->tensors[piece_region(block->grid, block->piece)->tensor].data;
-
-    scan_kernels(width)->gather(place_read(block, data, job->worker->old), staged->positions,
-                                staged->count, job->worker->values);
-    return chunk_moves_add(&job->moves->chunks[chunk], block->index, width, staged->positions,
-                           staged->count, job->worker->values, staged->values);
-}
-
-/* Blocks that do not change are not visited: the moves behind them start where they would. */
-static void fill_starts(struct chunk_moves *chunk, size_t blocks) {
-    for (size_t b = 0; b < blocks; b++) {
-        if (chunk->starts[b + 1] < chunk->starts[b])
-            chunk->starts[b + 1] = chunk->starts[b];
-    }
-}
-
-static enum ulp_status remember_moves(struct ulp_apply *apply) {
-    const struct grid *grid = &apply->weights->grid;
-    struct moves_job job = {.weights = apply->weights};
-    enum ulp_status status = workers_take(apply->weights->workers, CODE_BLOCK_MAX, &job.worker);
-
-    if (!status)
-        status = moves_new(grid->chunk_count, &apply->moves);
-    job.moves = apply->moves;
-    for (size_t i = 0; !status && i < grid->chunk_count; i++)
-        status = chunk_moves_begin(&apply->moves->chunks[i], grid->chunks[i].blocks);
-    if (!status)
-        status = apply_each_block(apply, remember_block, &job);
-    for (size_t i = 0; !status && i < grid->chunk_count; i++)
-        fill_starts(&apply->moves->chunks[i], grid->chunks[i].blocks);
-    if (!status)
-        apply->moves->before = apply->weights->root;
-    workers_give(apply->weights->workers, job.worker);
-    return status;
-}
-
-enum ulp_status apply_prepare(struct ulp_weights *weights, const struct ulp_patch *const *parts,
-                              size_t count, const struct ulp_root *child,
-                              const struct ulp_apply_options *options,
-                              struct ulp_apply **ret_apply) {
-    static const struct ulp_apply_options plain = {0};
-    struct ulp_apply *apply = NULL;
-    enum ulp_status status = mem_zeroed(1, sizeof *apply, &apply);
-
-    if (status)
-        return status;
-    options = options ? options : &plain;
-    apply->weights = weights;
-    apply->pool = options->pool;
-    apply->report.parent = parts[0]->table.parent;
-    if (child)
-        apply->report.child = *child;
-    else if (parts[0]->table.grid.whole)
-        apply->report.child = parts[0]->table.child;
-    else
-        status = parts_root(parts, count, &apply->report.child);
-    if (!status)
-        status = fit_check(weights, parts, count, &apply->report.child, &apply->already);
-    if (!status)
-        status = make_parts(apply, parts, count);
-    if (!status && !apply->already)
-        status = decode_all(apply, options);
-    if (!status && !apply->already && options->remember && parts[0]->table.grid.whole)
-        status = remember_moves(apply);
-    apply->report.already = apply->already;
-    if (status) {
-        apply_free(apply);
-        return status;
-    }
-    *ret_apply = apply;
-    return ULP_OK;
-}
-
-void apply_free(struct ulp_apply *apply) {
-    if (!apply)
-        return;
-    for (size_t i = 0; i < apply->part_count; i++)
-        mem_free(apply->parts[i].chunks);
-    mem_free(apply->parts);
-    moves_free(apply->moves);
-    staging_free(apply->staging);
-    mem_free(apply->sums);
-    mem_free(apply);
-}
-
-/* ---- writing ---- */
+/* ---- going through what is staged ---- */
 
 static enum ulp_status each_block_of(const struct ulp_apply *apply, uint64_t task,
                                      staged_block_fn fn, void *user) {
@@ -274,6 +180,106 @@ enum ulp_status apply_each_block(const struct ulp_apply *apply, staged_block_fn 
         status = each_block_of(apply, task, fn, user);
     return status;
 }
+
+/* ---- history for the patch after this one ---- */
+
+struct moves_job {
+    const struct ulp_apply *apply;
+    struct worker *worker;
+};
+
+static enum ulp_status remember_block(void *user, const struct staged_block *staged) {
+    const struct moves_job *job = user;
+    const struct block_walk *block = &staged->block;
+    const unsigned width = block->chunk->kind.width;
+    const struct ulp_tensor *tensors = job->apply->weights->tensors;
+    const void *data = tensors[piece_region(block->grid, block->piece)->tensor].data;
+
+    scan_kernels(width)->gather(place_read(block, data, job->worker->old), staged->positions,
+                                staged->count, job->worker->values);
+    return moves_list_add(&job->worker->moves, block->index, width, staged->positions,
+                          staged->count, job->worker->values, staged->values);
+}
+
+/* Of a whole patch, whose chunks are those of the weights. */
+static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
+    const struct ulp_apply *apply = user;
+    const struct grid_chunk *of = &apply->weights->grid.chunks[chunk];
+    struct moves_job job = {.apply = apply};
+    enum ulp_status status = workers_take(apply->weights->workers, of->words, &job.worker);
+
+    if (!status)
+        status = moves_list_begin(&job.worker->moves, of->blocks);
+    if (!status)
+        status = each_block_of(apply, chunk, remember_block, &job);
+    if (!status)
+        status = moves_keep(apply->moves, (size_t)chunk, &job.worker->moves);
+    workers_give(apply->weights->workers, job.worker);
+    return status;
+}
+
+static enum ulp_status remember_moves(struct ulp_apply *apply,
+                                      const struct ulp_apply_options *options) {
+    enum ulp_status status =
+        moves_new(apply->weights->grid.chunk_count, apply_room(options), &apply->moves);
+
+    if (!status)
+        status = ulp_pool_run(apply->pool, apply->tasks, remember_chunk, apply, NULL);
+    if (!status)
+        apply->moves->before = apply->weights->root;
+    return status;
+}
+
+enum ulp_status apply_prepare(struct ulp_weights *weights, const struct ulp_patch *const *parts,
+                              size_t count, const struct ulp_root *child,
+                              const struct ulp_apply_options *options,
+                              struct ulp_apply **ret_apply) {
+    static const struct ulp_apply_options plain = {0};
+    struct ulp_apply *apply = NULL;
+    enum ulp_status status = mem_zeroed(1, sizeof *apply, &apply);
+
+    if (status)
+        return status;
+    options = options ? options : &plain;
+    apply->weights = weights;
+    apply->pool = options->pool;
+    apply->report.parent = parts[0]->table.parent;
+    if (child)
+        apply->report.child = *child;
+    else if (parts[0]->table.grid.whole)
+        apply->report.child = parts[0]->table.child;
+    else
+        status = parts_root(parts, count, &apply->report.child);
+    if (!status)
+        status = fit_check(weights, parts, count, &apply->report.child, &apply->already);
+    if (!status)
+        status = make_parts(apply, parts, count);
+    if (!status && !apply->already)
+        status = decode_all(apply, options);
+    if (!status && !apply->already && options->remember && parts[0]->table.grid.whole)
+        status = remember_moves(apply, options);
+    apply->report.already = apply->already;
+    if (status) {
+        apply_free(apply);
+        return status;
+    }
+    *ret_apply = apply;
+    return ULP_OK;
+}
+
+void apply_free(struct ulp_apply *apply) {
+    if (!apply)
+        return;
+    for (size_t i = 0; i < apply->part_count; i++)
+        mem_free(apply->parts[i].chunks);
+    mem_free(apply->parts);
+    moves_free(apply->moves);
+    staging_free(apply->staging);
+    mem_free(apply->sums);
+    mem_free(apply);
+}
+
+/* ---- writing ---- */
 
 static void swap_staged(const struct ulp_weights *weights, const struct staged_block *staged) {
     const struct block_walk *block = &staged->block;

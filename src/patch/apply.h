@@ -31,6 +31,9 @@ struct ulp_apply {
     struct ulp_apply_report report;
 };
 
+/* For what is staged, and as much again for what is remembered; `options` may be NULL. */
+struct staging_room apply_room(const struct ulp_apply_options *options);
+
 /* `child` is NULL for a whole patch, which says it itself. */
 enum ulp_status apply_prepare(struct ulp_weights *weights, const struct ulp_patch *const *parts,
                               size_t count, const struct ulp_root *child,

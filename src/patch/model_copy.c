@@ -35,12 +35,15 @@ struct copier {
 #define COPY_PIECE_BYTES ((size_t)64 << 20)
 
 static enum ulp_status copy_bytes(struct copier *copier, const struct file_map *map) {
+    const bool cloned = file_writer_clone(&copier->file, map->file - 1, map->bytes);
+    const size_t piece = cloned ? map->bytes : COPY_PIECE_BYTES;
     enum ulp_status status = ULP_OK;
 
-    for (size_t at = 0; !status && at < map->bytes; at += COPY_PIECE_BYTES) {
-        size_t left = map->bytes - at, bytes = left < COPY_PIECE_BYTES ? left : COPY_PIECE_BYTES;
+    for (size_t at = 0; !status && at < map->bytes; at += piece) {
+        size_t left = map->bytes - at, bytes = left < piece ? left : piece;
 
-        status = file_writer_put(&copier->file, at, map->data + at, bytes);
+        if (!cloned)
+            status = file_writer_put(&copier->file, at, map->data + at, bytes);
         copier->done += bytes;
         if (!status && copier->progress &&
             copier->progress->report(copier->progress->user, copier->done, copier->total))
@@ -91,7 +94,7 @@ static enum ulp_status copy_plain(const char *from, const char *to) {
 
     if (!status)
         status = file_writer_open(to, map.bytes, &file);
-    if (!status)
+    if (!status && !file_writer_clone(&file, map.file - 1, map.bytes))
         status = file_writer_put(&file, 0, map.data, map.bytes);
     if (!status)
         status = file_writer_permissions(&file, map.file - 1);

@@ -67,20 +67,8 @@ static enum ulp_status open_shard(const struct shard *shard, int *ret_file) {
 static enum ulp_status put_in_place(void *user, size_t shard, uint64_t offset, const void *data,
                                     size_t bytes) {
     const struct open_model *open = user;
-    const uint8_t *from = data;
 
-    while (bytes) {
-        ssize_t put = pwrite(open->files[shard] - 1, from, bytes, (off_t)offset);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return fail_errno("write", open->model->shards[shard].path);
-        from += put;
-        offset += (uint64_t)put;
-        bytes -= (size_t)put;
-    }
-    return ULP_OK;
+    return file_put(open->files[shard] - 1, open->model->shards[shard].path, offset, data, bytes);
 }
 
 static enum ulp_status open_for_writing(const char *path, struct open_model *open) {
@@ -206,7 +194,8 @@ enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_pa
     }
     status = weights_new(model->tensors, model->count, pool, progress, ret_weights);
     if (!status && history)
-        status = weights_remember(*ret_weights, history->tensors, history->count, pool, progress);
+        status = weights_remember_in(*ret_weights, history->tensors, history->count,
+                                     apply_room(options), pool, progress);
     return status ? status : apply_prepare(*ret_weights, patches, count, NULL, options, ret_apply);
 }
 

@@ -35,9 +35,9 @@ struct traveller {
     struct worker *worker;
     uint8_t *elements;
     struct decoded_chunk changes;
-    uint64_t room; /* for changes */
-    struct chunk_moves moves;
-    bool moved; /* moves are known */
+    uint64_t room;            /* for changes */
+    struct chunk_moves moves; /* in the worker */
+    bool moved;               /* they are known */
 };
 
 static enum ulp_status set_out(const struct squash_job *job, size_t chunk, struct traveller *t) {
@@ -65,7 +65,6 @@ static enum ulp_status set_out(const struct squash_job *job, size_t chunk, struc
 }
 
 static void arrive(struct traveller *t) {
-    chunk_moves_release(&t->moves);
     mem_free(t->changes.counts);
     mem_free(t->changes.positions);
     mem_free(t->changes.values);
@@ -92,19 +91,21 @@ static enum ulp_status step(const struct grid *grid, size_t chunk, struct travel
     const uint32_t *positions = t->changes.positions;
     const uint8_t *values = t->changes.values;
     uint8_t *elements = t->elements;
-    enum ulp_status status = chunk_moves_begin(&t->moves, block.chunk->blocks);
+    enum ulp_status status = moves_list_begin(&t->worker->moves, block.chunk->blocks);
 
     while (!status && block_walk_next(&block)) {
         uint32_t count = t->changes.changes ? t->changes.counts[block.index] : 0;
 
         scan->gather(elements, positions, count, t->worker->values);
-        status = chunk_moves_add(&t->moves, block.index, width, positions, count, t->worker->values,
-                                 values);
+        status = moves_list_add(&t->worker->moves, block.index, width, positions, count,
+                                t->worker->values, values);
         scan->scatter(elements, positions, count, values);
         positions = count ? positions + count : positions;
         values = count ? values + (size_t)count * width : values;
         elements += (size_t)block.words * width;
     }
+    if (!status)
+        t->moves = moves_list_view(&t->worker->moves);
     t->moved = true;
     return status;
 }

@@ -138,7 +138,7 @@ struct remember_job {
 };
 
 static enum ulp_status remember_block(const struct remember_job *job, struct worker *worker,
-                                      const struct block_walk *block, size_t chunk) {
+                                      const struct block_walk *block) {
     const size_t tensor = piece_region(block->grid, block->piece)->tensor;
     const unsigned width = block->chunk->kind.width;
     const struct scan_kernels *scan = scan_kernels(width);
@@ -150,8 +150,8 @@ static enum ulp_status remember_block(const struct remember_job *job, struct wor
     count = (uint32_t)scan->collect(old, new, block->words, worker->positions);
     scan->gather(old, worker->positions, count, worker->values);
     scan->gather(new, worker->positions, count, worker->new);
-    return chunk_moves_add(&job->moves->chunks[chunk], block->index, width, worker->positions,
-                           count, worker->values, worker->new);
+    return moves_list_add(&worker->moves, block->index, width, worker->positions, count,
+                          worker->values, worker->new);
 }
 
 static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
@@ -163,9 +163,11 @@ static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
         workers_take(job->weights->workers, grid->chunks[chunk].words, &worker);
 
     if (!status)
-        status = chunk_moves_begin(&job->moves->chunks[chunk], grid->chunks[chunk].blocks);
+        status = moves_list_begin(&worker->moves, grid->chunks[chunk].blocks);
     while (!status && block_walk_next(&block))
-        status = remember_block(job, worker, &block, (size_t)chunk);
+        status = remember_block(job, worker, &block);
+    if (!status)
+        status = moves_keep(job->moves, (size_t)chunk, &worker->moves);
     workers_give(job->weights->workers, worker);
     return status;
 }
@@ -173,6 +175,12 @@ static enum ulp_status remember_chunk(void *user, uint64_t chunk) {
 enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_tensor *before,
                                  size_t count, struct ulp_pool *pool,
                                  const struct ulp_progress *progress) {
+    return weights_remember_in(weights, before, count, (struct staging_room){0}, pool, progress);
+}
+
+enum ulp_status weights_remember_in(struct ulp_weights *weights, const struct ulp_tensor *before,
+                                    size_t count, struct staging_room room, struct ulp_pool *pool,
+                                    const struct ulp_progress *progress) {
     struct remember_job job = {.weights = weights};
     struct ulp_tensor *sorted = NULL;
     struct arena arena = {0};
@@ -180,7 +188,7 @@ enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_t
 
     job.before = sorted;
     if (!status)
-        status = moves_new(weights->grid.chunk_count, &job.moves);
+        status = moves_new(weights->grid.chunk_count, room, &job.moves);
     if (!status)
         status = mem_zeroed(weights->grid.piece_count, sizeof *job.sums, &job.sums);
     if (!status)

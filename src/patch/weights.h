@@ -28,6 +28,11 @@ enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_t
                                  size_t count, struct ulp_pool *pool,
                                  const struct ulp_progress *progress);
 
+/* The same; what is remembered takes this room. */
+enum ulp_status weights_remember_in(struct ulp_weights *weights, const struct ulp_tensor *before,
+                                    size_t count, struct staging_room room, struct ulp_pool *pool,
+                                    const struct ulp_progress *progress);
+
 /* Descriptions of `tensors` in the weights' order, in `arena`; ULP_E_LAYOUT if they are others. */
 enum ulp_status weights_match(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                               size_t count, struct arena *arena, struct ulp_tensor **ret_tensors);

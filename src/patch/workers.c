@@ -30,6 +30,7 @@ static void worker_free(struct worker *worker) {
     mem_free(worker->values);
     mem_free(worker->blocks);
     mem_free(worker->sizes);
+    moves_list_release(&worker->moves);
     buffer_release(&worker->bytes);
     buffer_release(&worker->old_copy);
     buffer_release(&worker->new_copy);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "code/code.h"
+#include "patch/moves.h"
 
 struct worker {
     struct worker *next;
@@ -20,6 +21,7 @@ struct worker {
     struct code_block *blocks;
     uint32_t *sizes; /* elements of the blocks of a chunk */
     size_t block_room;
+    struct moves_list moves;          /* of a chunk */
     struct buffer bytes;              /* of a chunk */
     struct buffer old_copy, new_copy; /* elements of a chunk that are scattered in memory */
 };

@@ -3,13 +3,12 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 #include <ulpsync/pool.h>
 #include <unistd.h>
 
@@ -30,7 +29,7 @@ struct job {
 
 struct ulp_pool {
     unsigned threads; /* counts the calling thread */
-    pthread_t *workers;
+    struct thread *workers;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
@@ -79,7 +78,7 @@ static void job_report(struct job *job, const struct ulp_progress *progress) {
     job_fail(job, job->count, ULP_E_CANCELLED);
 }
 
-static void *worker_main(void *user) {
+static void worker_main(void *user) {
     struct ulp_pool *pool = user;
     uint64_t jobs_seen = 0;
 
@@ -101,7 +100,6 @@ static void *worker_main(void *user) {
             pthread_cond_signal(&pool->idle);
     }
     pthread_mutex_unlock(&pool->lock);
-    return NULL;
 }
 
 static void post(struct ulp_pool *pool, struct job *job) {
@@ -151,18 +149,6 @@ static unsigned usable_cpus(void) {
     return online < 1 ? 1 : online > (long)LIMIT_THREADS ? LIMIT_THREADS : (unsigned)online;
 }
 
-/* Starts a worker that leaves all signals to the threads of the program. */
-static int start_worker(struct ulp_pool *pool) {
-    sigset_t all, before;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&pool->workers[pool->threads - 1], NULL, worker_main, pool);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 enum ulp_status ulp_pool_new(unsigned threads, struct ulp_pool **ret_pool) {
     struct ulp_pool *pool = NULL;
     enum ulp_status status;
@@ -180,12 +166,8 @@ enum ulp_status ulp_pool_new(unsigned threads, struct ulp_pool **ret_pool) {
         threads = usable_cpus();
     status = mem_zeroed(threads, sizeof *pool->workers, &pool->workers);
     while (!status && pool->threads < threads) {
-        int error = start_worker(pool);
-
-        if (error)
-            status = fail(ULP_E_NOMEM, "cannot start thread %u of %u: %s; use fewer threads",
-                          pool->threads + 1, threads, strerror(error));
-        else
+        status = thread_start(&pool->workers[pool->threads - 1], worker_main, pool);
+        if (!status)
             pool->threads++;
     }
     if (status) {
@@ -208,7 +190,7 @@ void ulp_pool_free(struct ulp_pool *pool) {
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 0; i + 1 < pool->threads; i++)
-        pthread_join(pool->workers[i], NULL);
+        thread_join(&pool->workers[i]);
     pthread_cond_destroy(&pool->idle);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);

@@ -106,6 +106,26 @@ ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, con
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
 
+/*
+ * A store that keeps what is read from `inner` in a directory of this machine, which is made if its
+ * parent is there: for followers, several of which may share the directory and so fetch bytes once.
+ * Takes over `inner`, also when it fails.
+ *
+ * Only objects whose key ends in the 64 hexadecimal digits of their SHA-256 are kept, as the parts of
+ * a run are; they never change. All else (records of a log, what is written, listed or looked at)
+ * goes straight to `inner`, and so does reading from the middle of an object that is not there yet.
+ * A read from the beginning fetches the whole object; others who want it meanwhile wait for it, as
+ * long as it grows. Whatever is in the directory is verified when it was fetched and whenever it is
+ * read from the beginning, and fetched anew if it is damaged. It stays within `bytes_max` (and what
+ * several fetch at the same moment): what was not read for longest goes. A directory that is full or
+ * cannot be written costs time only.
+ *
+ * What is kept may be read after it has gone from `inner`. So whoever wants to know what `inner`
+ * holds, to check or to publish, reads it without a cache.
+ */
+ULP_API enum ulp_status ulp_store_cache(struct ulp_store *inner, const char *directory,
+                                        uint64_t bytes_max, struct ulp_store **ret_store);
+
 /* What is done to a store. */
 enum ulp_store_op {
     ULP_STORE_READ,

@@ -55,6 +55,9 @@
 #define LIMIT_PARTS 4096u
 #define LIMIT_ANCHOR_FILES 8192u
 
+/* Objects in a cache: some 500 GB of the usual size. */
+#define LIMIT_CACHE_OBJECTS (1u << 16)
+
 #define LIMIT_THREADS 1024u
 
 #endif

@@ -34,7 +34,7 @@ test: ## all default tests: plain, address and undefined-behaviour sanitizers, t
 	@$(call build,asan)
 	@$(CTEST) --test-dir build/asan -LE "slow|house"
 	@$(call build,tsan)
-	@$(CTEST) --test-dir build/tsan -LE "slow|house" -R "base_|digest_root|synth_|patch_(same_bytes|spill|parts|at_once)$$|store_mixed"
+	@$(CTEST) --test-dir build/tsan -LE "slow|house" -R "base_|digest_root|synth_|patch_(same_bytes|spill|parts|at_once)$$|store_(mixed|cache|cache_shared)$$"
 
 test-all: test ## the default tests, the slow ones, and everything again with clang
 	@tools/setup all

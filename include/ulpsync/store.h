@@ -82,7 +82,8 @@ ULP_API enum ulp_status ulp_store_memory(struct ulp_store **ret_store);
 ULP_API void ulp_store_free(struct ulp_store *store);
 ULP_API const char *ulp_store_name(const struct ulp_store *store);
 
-/* The operations, with the key checked first (ULP_E_NAME). */
+/* The operations, with the arguments checked first (ULP_E_USAGE where one is NULL; no data may be),
+ * and the key (ULP_E_NAME). */
 ULP_API enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
                                        void *data, size_t bytes, size_t *ret_read,
                                        uint64_t *ret_total);
@@ -104,6 +105,26 @@ ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char 
 ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
+
+/*
+ * A store that keeps what is read from `inner` in a directory of this machine, which is made if its
+ * parent is there: for followers, several of which may share the directory and so fetch bytes once.
+ * Takes over `inner`, also when it fails.
+ *
+ * Only objects whose key ends in the 64 hexadecimal digits of their SHA-256 are kept, as the parts of
+ * a run are; they never change. All else (records of a log, what is written, listed or looked at)
+ * goes straight to `inner`, and so does reading from the middle of an object that is not there yet.
+ * A read from the beginning fetches the whole object; others who want it meanwhile wait for it, as
+ * long as it grows. Whatever is in the directory is verified when it was fetched and whenever it is
+ * read from the beginning, and fetched anew if it is damaged. It stays within `bytes_max` (and what
+ * several fetch at the same moment): what was not read for longest goes. A directory that is full or
+ * cannot be written costs time only.
+ *
+ * What is kept may be read after it has gone from `inner`. So whoever wants to know what `inner`
+ * holds, to check or to publish, reads it without a cache.
+ */
+ULP_API enum ulp_status ulp_store_cache(struct ulp_store *inner, const char *directory,
+                                        uint64_t bytes_max, struct ulp_store **ret_store);
 
 /* What is done to a store. */
 enum ulp_store_op {
@@ -133,20 +154,32 @@ typedef void (*ulp_store_heard)(void *user, const struct ulp_store_event *event)
 ULP_API enum ulp_status ulp_store_trace(struct ulp_store *inner, ulp_store_heard heard, void *user,
                                         struct ulp_store **ret_store);
 
-/* How an operation goes wrong. Where one makes no sense, the operation just works. */
+/*
+ * How an operation goes wrong, or lies. Where one makes no sense, the operation just works.
+ *
+ * The past that ULP_FAULT_OLD shows is what each object was before it was last created, put or
+ * removed through this handle: one that was created is not there, one that was replaced has its old
+ * bytes, one that was removed is still there. What was never changed through this handle counts as
+ * just created by somebody else.
+ */
 enum ulp_fault {
     ULP_FAULT_NONE,
-    ULP_FAULT_BEFORE, /* fails with ULP_E_IO, and nothing was done */
-    ULP_FAULT_AFTER,  /* is done, and then fails in the same way: a lost response */
-    ULP_FAULT_STALE,  /* reads, looks and lists as if nothing had been written yet */
-    ULP_FAULT_TRUNCATE /* succeeds, with the first half of the bytes, or the first entry of a listing */
+    ULP_FAULT_BEFORE,   /* any: fails with ULP_E_IO, and nothing was done */
+    ULP_FAULT_AFTER,    /* any: is done, and then fails in the same way: a lost response */
+    ULP_FAULT_TRUNCATE, /* read, stat, create, put_write: succeeds, with the first half of the bytes;
+                           list: with the first entry */
+    ULP_FAULT_OLD,      /* read, stat, list: shows the past */
+    ULP_FAULT_LOSE,     /* create, put_end, remove: succeeds as it should, and nothing was done */
+    ULP_FAULT_FORCE,    /* create: replaces what may be there, and succeeds */
+    ULP_FAULT_INVERT, /* create: changes nothing; ULP_E_EXISTS if nothing is there, or else success */
+    ULP_FAULT_FLIP /* read: one bit of the bytes, the lowest of the one in the middle, is wrong */
 };
 
 /* Asked before each operation, from whichever thread uses the store, also from several at once. */
 typedef enum ulp_fault (*ulp_store_decide)(void *user, enum ulp_store_op op, const char *key);
 
-/* For tests: a store that does what `inner` does, except where it is told to fail. Takes over
- * `inner`, also when it fails itself. */
+/* For tests: a store that does what `inner` does, except where it is told to fail or to lie. It keeps
+ * what was replaced or removed in memory. Takes over `inner`, also when it fails itself. */
 ULP_API enum ulp_status ulp_store_fault(struct ulp_store *inner, ulp_store_decide decide,
                                         void *user, struct ulp_store **ret_store);
 

@@ -69,6 +69,9 @@
 /* What people write behind a key, to tell it from others. */
 #define LIMIT_KEY_COMMENT_BYTES 200u
 
+/* Objects in a cache: some 500 GB of the usual size. */
+#define LIMIT_CACHE_OBJECTS (1u << 16)
+
 #define LIMIT_THREADS 1024u
 
 #endif

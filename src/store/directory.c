@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE /* O_DIRECTORY, O_NOFOLLOW, fdopendir */
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "store/store.h"
@@ -20,9 +21,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Ways whose directories this handle has synced; a run has two or three in use at a time. */
+#define SYNCED_WAYS 16
+
 struct directory_store {
     int root; /* descriptor + 1 */
     char *path;
+    struct lock lock; /* guards what follows */
+    char synced[SYNCED_WAYS][ULP_KEY_BYTES_MAX + 1];
+    unsigned synced_next; /* is overwritten next */
 };
 
 /* ---- messages ---- */
@@ -60,14 +67,16 @@ static int open_child(int directory, const char *name) {
 
 /*
  * Opens a directory, which is made if need be. It has to last before anything in it can, and
- * whoever made it may not have come to sync it: so that is done in any case.
+ * whoever made it may not have come to sync it: so that is done, unless it is known to last.
  */
-static int make_child(int directory, const char *name) {
+static int make_child(int directory, const char *name, bool lasts) {
     int child = open_child(directory, name);
 
-    if (child < 0 && errno == ENOENT && (!mkdirat(directory, name, 0777) || errno == EEXIST))
+    if (child < 0 && errno == ENOENT && (!mkdirat(directory, name, 0777) || errno == EEXIST)) {
         child = open_child(directory, name);
-    if (child >= 0 && file_sync_directory(directory)) {
+        lasts = false;
+    }
+    if (child >= 0 && !lasts && file_sync_directory(directory)) {
         int error = errno;
 
         close(child);
@@ -77,11 +86,41 @@ static int make_child(int directory, const char *name) {
     return child;
 }
 
+/*
+ * How much of a key's way this handle knows to last, up to and with a slash: syncing is most of
+ * what a small object costs. Directories of a store are never removed; whoever did so by hand, and
+ * had them made again by another process, could lose what is written meanwhile to a power cut.
+ */
+static size_t known_to_last(struct directory_store *store, const char *key) {
+    size_t longest = 0;
+
+    lock_take(&store->lock);
+    for (size_t i = 0; i < SYNCED_WAYS; i++) {
+        const char *way = store->synced[i];
+
+        for (size_t at = 0; way[at] && way[at] == key[at]; at++)
+            if (way[at] == '/' && at + 1 > longest)
+                longest = at + 1;
+    }
+    lock_give(&store->lock);
+    return longest;
+}
+
+/* `length` includes the slash before the object's name. */
+static void note_that_it_lasts(struct directory_store *store, const char *key, size_t length) {
+    lock_take(&store->lock);
+    memcpy(store->synced[store->synced_next], key, length);
+    store->synced[store->synced_next][length] = 0;
+    store->synced_next = (store->synced_next + 1) % SYNCED_WAYS;
+    lock_give(&store->lock);
+}
+
 enum missing { MISSING_FAILS, MISSING_IS_MADE };
 
 /* The directory that holds the key's file, as a new descriptor, and the file's name. */
-static enum ulp_status open_way(const struct directory_store *store, const char *key,
+static enum ulp_status open_way(struct directory_store *store, const char *key,
                                 enum missing missing, int *ret_directory, const char **ret_name) {
+    const size_t lasts = missing == MISSING_IS_MADE ? known_to_last(store, key) : 0;
     int at = fcntl(store->root - 1, F_DUPFD_CLOEXEC, 0);
     const char *name = key, *slash;
 
@@ -92,7 +131,8 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
 
         memcpy(part, name, length);
         part[length] = 0;
-        next = missing == MISSING_IS_MADE ? make_child(at, part) : open_child(at, part);
+        next = missing == MISSING_IS_MADE ? make_child(at, part, slash < key + lasts)
+                                          : open_child(at, part);
         error = errno;
         close(at);
         errno = error;
@@ -103,6 +143,8 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
                     quote(shown(store, key).text).text);
     if (at < 0)
         return fail_at(store, "open the directory of", key);
+    if (missing == MISSING_IS_MADE && lasts < (size_t)(name - key))
+        note_that_it_lasts(store, key, (size_t)(name - key));
     *ret_directory = at;
     *ret_name = name;
     return ULP_OK;
@@ -110,8 +152,8 @@ static enum ulp_status open_way(const struct directory_store *store, const char 
 
 /* ---- reading ---- */
 
-static enum ulp_status open_object(const struct directory_store *store, const char *key,
-                                   int *ret_file, uint64_t *ret_bytes) {
+static enum ulp_status open_object(struct directory_store *store, const char *key, int *ret_file,
+                                   uint64_t *ret_bytes) {
     const char *name = NULL;
     struct stat info;
     int directory = -1, file;
@@ -425,6 +467,7 @@ static void directory_free(void *self) {
 
     if (store->root)
         close(store->root - 1);
+    lock_destroy(&store->lock);
     mem_free(store->path);
     mem_free(store);
 }
@@ -459,6 +502,7 @@ enum ulp_status store_directory_new(const char *path, struct ulp_store **ret_sto
         status = mem_zeroed(1, sizeof *store, &store);
     if (status)
         return status;
+    lock_make(&store->lock);
     status = mem_copy_text(path, &store->path);
     if (!status) {
         root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -253,7 +253,8 @@ enum ulp_status ulp_store_memory(struct ulp_store **ret_store) {
         .free = memory_free,
     };
     struct memory_store *store = NULL;
-    enum ulp_status status = mem_zeroed(1, sizeof *store, &store);
+    enum ulp_status status =
+        ret_store ? mem_zeroed(1, sizeof *store, &store) : store_argument_missing(__func__);
 
     if (status)
         return status;

@@ -46,11 +46,19 @@ enum ulp_status key_check(const char *key) {
                 quote(key).text);
 }
 
+enum ulp_status store_argument_missing(const char *function) {
+    return fail(ULP_E_USAGE, "%s: a required argument is NULL", function);
+}
+
 enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
                               struct ulp_store **ret_store) {
     struct ulp_store *store = NULL;
-    enum ulp_status status = mem_zeroed(1, sizeof *store, &store);
+    enum ulp_status status;
 
+    if (!ops)
+        return store_argument_missing(__func__);
+    status =
+        name && ret_store ? mem_zeroed(1, sizeof *store, &store) : store_argument_missing(__func__);
     if (!status)
         status = mem_copy_text(name, &store->name);
     if (status) {
@@ -78,7 +86,7 @@ enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
     size_t scheme;
 
     if (!url || !ret_store)
-        return fail(ULP_E_USAGE, "%s: a required argument is NULL", __func__);
+        return store_argument_missing(__func__);
     scheme = scheme_length(url);
     if (scheme && strncmp(url, file_url, sizeof file_url - 1) != 0)
         return fail(ULP_E_UNSUPPORTED, "%s: this version keeps stores in directories only",
@@ -98,20 +106,25 @@ void ulp_store_free(struct ulp_store *store) {
 }
 
 const char *ulp_store_name(const struct ulp_store *store) {
-    return store->name;
+    return store ? store->name : "";
 }
 
-/* As key_check(), and says whose key it was to be. */
-static enum ulp_status check(const struct ulp_store *store, const char *key) {
-    enum ulp_status status = key_check(key);
+/* As key_check(), and says whose key it was to be, or which function lacks an argument: this one, or
+ * one for which `others` says so. */
+static enum ulp_status check(const struct ulp_store *store, const char *key, bool others,
+                             const char *function) {
+    enum ulp_status status;
 
+    if (!store || !key || !others)
+        return store_argument_missing(function);
+    status = key_check(key);
     return status ? fail(status, "store %s: %s", quote(store->name).text, ulp_last_error())
                   : ULP_OK;
 }
 
 enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
                                void *data, size_t bytes, size_t *ret_read, uint64_t *ret_total) {
-    enum ulp_status status = check(store, key);
+    enum ulp_status status = check(store, key, (data || !bytes) && ret_read && ret_total, __func__);
 
     return status ? status
                   : store->ops->read(store->self, key, offset, data, bytes, ret_read, ret_total);
@@ -119,13 +132,13 @@ enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_
 
 enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
                                  size_t bytes) {
-    enum ulp_status status = check(store, key);
+    enum ulp_status status = check(store, key, data || !bytes, __func__);
 
     return status ? status : store->ops->create(store->self, key, data, bytes);
 }
 
 enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key, uint64_t *ret_bytes) {
-    enum ulp_status status = check(store, key);
+    enum ulp_status status = check(store, key, ret_bytes, __func__);
 
     return status ? status : store->ops->stat(store->self, key, ret_bytes);
 }
@@ -133,11 +146,13 @@ enum ulp_status ulp_store_stat(struct ulp_store *store, const char *key, uint64_
 /* A prefix is the beginning of keys, so it may end within a part. */
 enum ulp_status ulp_store_list(struct ulp_store *store, const char *prefix, const char *after,
                                ulp_store_entry entry, void *user) {
+    if (!store || !prefix || !after || !entry)
+        return store_argument_missing(__func__);
     return store->ops->list(store->self, prefix, after, entry, user);
 }
 
 enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
-    enum ulp_status status = check(store, key);
+    enum ulp_status status = check(store, key, true, __func__);
 
     return status ? status : store->ops->remove(store->self, key);
 }
@@ -145,7 +160,7 @@ enum ulp_status ulp_store_remove(struct ulp_store *store, const char *key) {
 enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char *key,
                                     struct ulp_store_writer **ret_writer) {
     struct ulp_store_writer *writer = NULL;
-    enum ulp_status status = check(store, key);
+    enum ulp_status status = check(store, key, ret_writer, __func__);
 
     if (!status)
         status = mem_zeroed(1, sizeof *writer, &writer);
@@ -169,8 +184,11 @@ static enum ulp_status failed_before(const struct ulp_store_writer *writer) {
 
 enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
                                     size_t bytes) {
-    const struct ulp_store *store = writer->store;
+    const struct ulp_store *store;
 
+    if (!writer || (!data && bytes))
+        return store_argument_missing(__func__);
+    store = writer->store;
     if (failed_before(writer))
         return writer->failed;
     writer->failed = store->ops->put_write(store->self, writer->writer, data, bytes);
@@ -181,10 +199,13 @@ enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void 
 
 /* An object that lacks a piece is not kept, whatever the caller says. */
 enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep) {
-    const struct ulp_store *store = writer->store;
-    enum ulp_status status =
-        store->ops->put_end(store->self, writer->writer, keep && !writer->failed);
+    const struct ulp_store *store;
+    enum ulp_status status;
 
+    if (!writer)
+        return store_argument_missing(__func__);
+    store = writer->store;
+    status = store->ops->put_end(store->self, writer->writer, keep && !writer->failed);
     if (!status && keep)
         status = failed_before(writer);
     mem_free(writer);

@@ -135,7 +135,8 @@ enum ulp_status ulp_store_trace(struct ulp_store *inner, ulp_store_heard heard, 
         .free = trace_free,
     };
     struct trace *trace = NULL;
-    enum ulp_status status = mem_zeroed(1, sizeof *trace, &trace);
+    enum ulp_status status = inner && heard && ret_store ? mem_zeroed(1, sizeof *trace, &trace)
+                                                         : store_argument_missing(__func__);
 
     if (status) {
         ulp_store_free(inner);

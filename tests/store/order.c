@@ -2,7 +2,7 @@
 /*
  * What must last through a power cut is synced in the right order: the file before it gets its
  * name, the directory behind that, and each directory on the way, for whoever made it may have been
- * killed before syncing.
+ * killed before syncing; but those only once for each handle.
  */
 #define _GNU_SOURCE /* syscall numbers */
 #include "tests/store/stores.h"
@@ -136,6 +136,50 @@ static void test_with_hidden_names(void **state) {
     place_free(&place);
 }
 
+static int create_three(const void *user) {
+    struct ulp_store *store = ((const struct place *)user)->store;
+
+    return ulp_store_create(store, "a/b/1", "", 0) || ulp_store_create(store, "a/b/2", "", 0) ||
+           ulp_store_create(store, "a/c/d/1", "", 0);
+}
+
+static int create_after_others(const void *user) {
+    struct ulp_store *store = ((const struct place *)user)->store;
+    char key[32];
+
+    for (int i = 0; i < 16; i++) {
+        snprintf(key, sizeof key, "p%d/1", i);
+        if (ulp_store_create(store, key, "", 0))
+            return 1;
+    }
+    return ulp_store_create(store, "a/b/3", "", 0) || ulp_store_remove(store, "p15/1") ||
+           rmdir(path_in(((const struct place *)user)->directory, "p15")) ||
+           ulp_store_create(store, "p15/1", "", 0);
+}
+
+/* What a handle has synced it need not sync again, as far as the ways agree. One that it has
+ * forgotten, or made once more, is synced. */
+static void test_once_for_each_handle(void **state) {
+    struct place place = directory_place();
+    struct record record = {.directory = realpath(place.directory, NULL)};
+
+    (void)state;
+    file_writer_always_named(true);
+    assert_order(&place, create_three,
+                 "make sync:/ make sync:/a sync:file rename sync:/a/b " /* 1 */
+                 "sync:file rename sync:/a/b "                          /* 2 */
+                 "make sync:/a make sync:/a/c sync:file rename sync:/a/c/d ");
+    put_text(place.store, "a/b/0", "");
+    watch_calls(create_after_others, &place, watch, &record);
+    assert_non_null(
+        strstr(record.text, "sync:/p15 sync:/ sync:/a sync:file rename sync:/a/b unlink "));
+    assert_non_null(
+        strstr(strstr(record.text, "unlink "), "make sync:/ sync:file rename sync:/p15 "));
+    file_writer_always_named(false);
+    free(record.directory);
+    place_free(&place);
+}
+
 static int open_store(const void *user) {
     struct ulp_store *store = NULL;
     enum ulp_status status = ulp_store_open(user, &store);
@@ -163,12 +207,13 @@ static void test_opening(void **state) {
 
 int main(void) {
     static const CMUnitTestFunction tests[] = {test_without_names, test_with_hidden_names,
-                                               test_opening};
+                                               test_once_for_each_handle, test_opening};
 
     if (!tracer_works()) {
         fprintf(stderr, "skipped: processes may not be traced here\n");
         return 77;
     }
     return test_run(tests, COUNT(tests),
-                    "test_without_names, test_with_hidden_names, test_opening");
+                    "test_without_names, test_with_hidden_names, test_once_for_each_handle, "
+                    "test_opening");
 }

@@ -215,6 +215,51 @@ ULP_API enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
 ULP_API enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
                                            struct ulp_run_report *ret_report);
 
+/* ---- care ------------------------------------------------------------------------------- */
+
+/*
+ * Makes the long ways that are due: patches over 8 and over 32 versions, which let whoever lags
+ * catch up with fewer objects and bytes. Not in anybody's way: from a process of its own, now and
+ * then. `directory` keeps a state for each length, as ulp_follow() does. Options: pool, progress,
+ * trusted, max_age_ms, sign. `fresh` says whether anything was added.
+ */
+ULP_API enum ulp_status ulp_run_tend(struct ulp_store *store, const char *run,
+                                     const char *directory, const struct ulp_run_options *options,
+                                     struct ulp_run_report *ret_report);
+
+struct ulp_collect_options {
+    uint64_t grace_ms;     /* between the announcement and the deletion; 0: one hour */
+    int now;               /* no grace at all: nobody else is at work */
+    int dry_run;           /* say what would be done */
+    unsigned keep_anchors; /* of the map, with all that leads on from them; 0: as it is */
+    const struct ulp_key *sign;
+    const struct ulp_public_key *trusted;
+    size_t trusted_count;
+};
+
+struct ulp_collect_report {
+    int announced;           /* a record was added that announces the next deletion */
+    uint64_t boundary;       /* the record that announced what was deleted now; 0: none was due */
+    uint64_t deleted, bytes; /* parts */
+    uint64_t kept;           /* parts that are still named */
+    uint64_t condemned;      /* parts that will go when the grace is over */
+    uint64_t wait_ms;        /* until then */
+};
+
+/*
+ * Deletes parts that no follower needs any more: what was announced long enough ago, and then
+ * announces what has become useless since. Log records stay for ever. Needs a store that lists.
+ */
+ULP_API enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
+                                        const struct ulp_collect_options *options,
+                                        struct ulp_collect_report *ret_report);
+
+/* From the next record on the run is signed by `to`; `from` is the key that signs it now. Followers
+ * that trust the old key accept the new one. */
+ULP_API enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run,
+                                      const struct ulp_key *from, const struct ulp_key *to,
+                                      struct ulp_run_report *ret_report);
+
 /* ---- is it whole? ------------------------------------------------------------------------ */
 
 /* Hears of an object that is missing or damaged. */

@@ -32,6 +32,7 @@ struct span {
     struct ulp_follower *follower;
     struct work work;
     uint64_t length;
+    bool *added;
 };
 
 /* ---- one long way ---- */
@@ -126,7 +127,7 @@ static enum ulp_status add_way(const struct span *s, const struct plan *plan,
     enum ulp_status status = commit(s->follower, &addition, s->work.report, ret_moved);
 
     if (!status && !*ret_moved) {
-        s->work.report->fresh = 1;
+        *s->added = true;
         s->work.report->stored_bytes += q->report.patch_bytes;
         s->work.report->stored_objects += (unsigned)q->upload.count;
     }
@@ -225,10 +226,12 @@ static enum ulp_status open_span(struct ulp_store *store, const char *run, const
 
 enum ulp_status tend(struct ulp_store *store, const char *run, const char *directory,
                      const struct ulp_run_options *options, struct ulp_run_report *report) {
+    bool added = false;
     enum ulp_status status = file_make_directory(directory);
 
     for (size_t i = 0; !status && i < sizeof spans / sizeof spans[0]; i++) {
-        struct span s = {.work = {store, run, options, report}, .length = spans[i]};
+        struct span s = {
+            .work = {store, run, options, report}, .length = spans[i], .added = &added};
 
         status = open_span(store, run, directory, options, &s);
         if (!status)
@@ -237,5 +240,6 @@ enum ulp_status tend(struct ulp_store *store, const char *run, const char *direc
             report->head = record_summary(&s.follower->holder->seen.record);
         follower_free(s.follower);
     }
+    report->fresh = added;
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "patch/apply.h"
 #include "sync/parts.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <stdlib.h>
@@ -224,6 +225,8 @@ static enum ulp_status memory_show(struct holder *holder, const struct work *wor
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = m->apply ? apply_commit(m->apply, NULL, NULL) : ULP_OK;
 
+    if (m->apply && !status && rule_broken(RULE_APPLY_ONCE))
+        status = apply_undo(m->apply);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;

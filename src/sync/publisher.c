@@ -13,6 +13,7 @@
 #include "patch/fit.h"
 #include "sync/anchor_files.h"
 #include "sync/commit.h"
+#include "sync/rules.h"
 #include "sync/upload.h"
 #include "tensor/model.h"
 
@@ -110,6 +111,8 @@ struct publishing {
 /* Where history begins anew, where somebody may start, and where the version before is not at hand,
  * there is none. */
 static bool with_history(const struct holder *holder) {
+    if (rule_broken(RULE_HISTORY_BEGINS_ANEW))
+        return holder->held.before;
     return holder->held.before && holder->held.version % HISTORY_RESET != 0 &&
            !map_anchor(&holder->seen.record, holder->held.version);
 }
@@ -193,8 +196,13 @@ static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
                                       .root = p->report.child,
                                       .folder = p->upload.folder,
                                       .key = p->work->options->sign};
-    enum ulp_status status = commit(p->follower, &addition, p->work->report, ret_moved);
+    enum ulp_status status;
 
+    if (rule_broken(RULE_BASE_MOVES_LAST)) {
+        status = move_base(p, &way);
+        return status ? status : commit(p->follower, &addition, p->work->report, ret_moved);
+    }
+    status = commit(p->follower, &addition, p->work->report, ret_moved);
     return status || *ret_moved ? status : move_base(p, &way);
 }
 

@@ -198,6 +198,7 @@ static enum ulp_status station_create(void *self, const char *key, const void *d
     static uint8_t before[RECORD_BYTES_MAX], after[RECORD_BYTES_MAX];
     struct station *station = self;
     struct world *world = station->world;
+    const uint64_t sequence = strtoull(strrchr(key, '/') + 1, NULL, 10);
     size_t was, is;
     enum ulp_status status;
 
@@ -207,8 +208,10 @@ static enum ulp_status station_create(void *self, const char *key, const void *d
     status = ulp_store_create(world->shared, key, data, bytes);
     is = look_at_record(world, key, after);
     if (is != was || memcmp(before, after, is) != 0) {
-        truth_record(world, strtoull(strrchr(key, '/') + 1, NULL, 10), after, is);
+        truth_record(world, sequence, after, is, true);
         truth_check_parts(world);
+    } else if (!status && !is_strict(world)) {
+        truth_record(world, sequence, data, bytes, false);
     }
     status = leave(station, "creates", key, status);
     send_late(station);

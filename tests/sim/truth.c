@@ -92,7 +92,8 @@ static void check_succession(struct world *world, const struct log_entry *entry)
                  (unsigned long long)record->sequence);
 }
 
-void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, size_t count) {
+void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, size_t count,
+                  bool is_in_log) {
     struct truth *truth = &world->truth;
     struct log_entry entry = {0};
     struct known_record known = {.sequence = sequence};
@@ -110,7 +111,7 @@ void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, 
     known.root = entry.record.root;
     truth->records = grown(truth->records, truth->record_count, sizeof known, &truth->record_room);
     truth->records[truth->record_count++] = known;
-    if (sequence >= truth->head.record.sequence) {
+    if (is_in_log && sequence >= truth->head.record.sequence) {
         log_entry_release(&truth->head);
         truth->head = entry;
     } else {

@@ -126,7 +126,10 @@ void state_move(const struct shape *shape, struct state *state, struct chance *c
 /* ---- truth ---- */
 
 void truth_offer(struct world *world, const struct state *state);
-void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, size_t count);
+/* A record that is in the log now; or one that a publisher takes for that, because the store lost
+ * it and did not say so. */
+void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, size_t count,
+                  bool is_in_log);
 void truth_free(struct truth *truth);
 
 /* The state that was published as this version is just this: I1. */

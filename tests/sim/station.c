@@ -210,9 +210,9 @@ static enum ulp_status station_create(void *self, const char *key, const void *d
     if (is != was || memcmp(before, after, is) != 0) {
         truth_record(world, sequence, after, is, true);
         truth_check_parts(world);
-    } else if (!status && !is_strict(world)) {
-        truth_record(world, sequence, data, bytes, false);
     }
+    if (!status && !is_strict(world))
+        truth_record(world, sequence, data, bytes, false);
     status = leave(station, "creates", key, status);
     send_late(station);
     return status;

@@ -92,6 +92,17 @@ static void check_succession(struct world *world, const struct log_entry *entry)
                  (unsigned long long)record->sequence);
 }
 
+/* What may be deleted by somebody who sleeps is never named again. */
+static enum ulp_status check_folder(void *user, const struct part *part) {
+    struct world *world = user;
+    const struct record *before = &world->truth.head.record;
+
+    if (part->folder < before->boundary && !map_names(before, part))
+        violated(world, "I6: a part in folder %llu is named behind record %llu, which lets it go",
+                 (unsigned long long)part->folder, (unsigned long long)before->sequence);
+    return ULP_OK;
+}
+
 void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, size_t count,
                   bool is_in_log) {
     struct truth *truth = &world->truth;
@@ -104,8 +115,10 @@ void truth_record(struct world *world, uint64_t sequence, const uint8_t *bytes, 
                      ulp_last_error());
         return;
     }
-    if (is_strict(world))
+    if (is_strict(world)) {
         check_succession(world, &entry);
+        map_each_part(&entry.record, check_folder, world);
+    }
     known.version = entry.record.version;
     known.hash = entry.hash;
     known.root = entry.record.root;

@@ -186,11 +186,19 @@ void watcher_run(void *user) {
     actor_done(w->station.world);
 }
 
-/* One poll for each way of the map, one for an anchor, and a few for what is left from before. */
+/* The plan that it follows comes to its end first; then one poll for each way of the map, one for an
+ * anchor, and a few for what is left from before. */
+static size_t polls_needed(const struct watcher *w) {
+    const struct ulp_follower *f = w->follower;
+    const size_t left = f && f->travelling ? f->plan.way_count - f->next + 1 : 0;
+
+    return left + w->station.world->truth.head.record.way_count + 4;
+}
+
 void watcher_converge(struct watcher *w) {
     struct world *world = w->station.world;
     const struct record *head = &world->truth.head.record;
-    const size_t polls_max = head->way_count + 4;
+    const size_t polls_max = polls_needed(w);
     struct ulp_run_report report = {0};
     bool arrived = false;
 

@@ -197,7 +197,8 @@ ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *r
 /*
  * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
  * knows (an anchor's, or the newest if its number is a multiple of 8, so that patches lead on from
- * it), only patches are fetched; otherwise the first poll loads an anchor into them. From then on only ulp_follower_apply() writes there.
+ * it), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
+ * only ulp_follower_apply() writes there.
  */
 ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
                                                  const struct ulp_tensor *tensors, size_t count,

@@ -28,7 +28,7 @@ struct trainer {
     struct ulp_publisher *publisher;
     struct kept kept;
     char *directory; /* NULL: in memory */
-    unsigned rounds, deaths;
+    unsigned rounds, deaths, models;
     uint64_t step;
     unsigned anchor_every, keep_anchors;
     bool again; /* the last version may not have been published: the same again */

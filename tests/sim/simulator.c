@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* docs/simulator.md says what this is for. */
-#include "base/log.h"
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* So many are shown. */
+#define VIOLATIONS_MAX 10u
 
 static const char *const rule_names[BROKEN_COUNT] = {
     [BROKEN_NOTHING] = "nothing",
@@ -21,12 +23,12 @@ static const char *const rule_names[BROKEN_COUNT] = {
 struct arguments {
     uint64_t first, count;
     enum broken broken;
-    bool verbose, twice;
+    bool verbose, twice, must_notice;
 };
 
 static int usage(void) {
-    fprintf(stderr, "usage: simulator [--seed N | --seeds FIRST COUNT] [--break RULE] [--twice] "
-                    "[--verbose]\nrules:");
+    fprintf(stderr, "usage: simulator [--seed N | --seeds FIRST COUNT] [--break RULE | "
+                    "--notices RULE] [--twice] [--verbose]\nrules:");
     for (unsigned i = 1; i < BROKEN_COUNT; i++)
         fprintf(stderr, " %s", rule_names[i]);
     fprintf(stderr, "\n");
@@ -54,6 +56,10 @@ static bool parse(int count, char **words, struct arguments *a) {
             a->first = strtoull(words[++i], NULL, 10);
             a->count = strtoull(words[++i], NULL, 10);
         } else if (!strcmp(words[i], "--break") && left >= 1) {
+            if (!parse_rule(words[++i], &a->broken))
+                return false;
+        } else if (!strcmp(words[i], "--notices") && left >= 1) {
+            a->must_notice = true;
             if (!parse_rule(words[++i], &a->broken))
                 return false;
         } else if (!strcmp(words[i], "--twice")) {
@@ -86,16 +92,23 @@ static bool run_seed(const struct arguments *a, uint64_t seed) {
     return world.trace != trace;
 }
 
+/* All seeds, or as many as it takes to notice that a rule is broken. */
+static int run_all(const struct arguments *a) {
+    const uint64_t enough = a->must_notice ? 1 : VIOLATIONS_MAX;
+    uint64_t bad = 0, done = 0;
+
+    while (done < a->count && bad < enough)
+        bad += run_seed(a, a->first + done++);
+    printf("%" PRIu64 " seeds from %" PRIu64 " on: %" PRIu64 " violations\n", done, a->first, bad);
+    return a->must_notice ? !bad : bad != 0;
+}
+
 int main(int count, char **words) {
     struct arguments a = {.first = 1, .count = 1};
-    uint64_t bad = 0, done = 0;
 
     if (!parse(count, words, &a))
         return usage();
     if (!access("/dev/shm", W_OK))
         setenv("TMPDIR", "/dev/shm", 0);
-    for (uint64_t i = 0; i < a.count && bad < 10; i++, done++)
-        bad += run_seed(&a, a.first + i);
-    printf("%" PRIu64 " seeds from %" PRIu64 " on: %" PRIu64 " violations\n", done, a.first, bad);
-    return bad ? 1 : 0;
+    return run_all(&a);
 }

@@ -60,13 +60,13 @@ static void check_base(const struct trainer *t) {
     const struct known_record *record;
     struct ulp_weights *weights = NULL;
 
-    if (!is_strict(t->station.world) || !holder->held.any || t->directory)
+    if (!is_strict(t->station.world) || !holder->held.any)
         return;
     record = published(t->station.world, holder->held.version);
     if (!record)
         violated(t->station.world, "%s builds on version %llu, which is not in the log",
                  t->station.who, (unsigned long long)holder->held.version);
-    else if (!holder->ops->weights(holder, &work, false, &weights) &&
+    else if (!t->directory && !holder->ops->weights(holder, &work, false, &weights) &&
              !same_root(&weights->root, &record->root))
         violated(t->station.world, "%s builds on another version %llu than the log's",
                  t->station.who, (unsigned long long)holder->held.version);
@@ -97,15 +97,41 @@ static void trainer_starts(struct trainer *t) {
                                             .keep_anchors = t->keep_anchors,
                                             .ahead_bytes = 1};
 
+    char state[96];
+
+    snprintf(state, sizeof state, "%s/state", t->directory ? t->directory : "");
     station_revive(&t->station);
     if (t->deaths) {
         t->deaths--;
         plan_death(&t->station, 60);
     }
-    if (ulp_publisher_open(t->station.store, RUN, t->directory, &options, &t->publisher)) {
+    if (ulp_publisher_open(t->station.store, RUN, t->directory ? state : NULL, &options,
+                           &t->publisher)) {
         violated(t->station.world, "%s cannot start: %s", t->station.who, ulp_last_error());
         t->publisher = NULL;
     }
+}
+
+/* On disk there is a file beside the weights that is always the same. */
+static enum ulp_status publish_model(struct trainer *t, struct ulp_run_report *report) {
+    char name[32], model[96], config[128];
+    FILE *file;
+
+    snprintf(name, sizeof name, "model-%u", t->models++);
+    snprintf(model, sizeof model, "%s/%s", t->directory, name);
+    snprintf(config, sizeof config, "%s/config.json", model);
+    if (ulp_model_save(model, t->state.tensors, t->station.world->shape.count, NULL, 0, 1, NULL))
+        abort();
+    file = fopen(config, "w");
+    if (!file || fputs("{}", file) < 0 || fclose(file))
+        abort();
+    return ulp_publisher_publish_model(t->publisher, model, t->step, report);
+}
+
+static enum ulp_status publish_state(struct trainer *t, struct ulp_run_report *report) {
+    return t->directory ? publish_model(t, report)
+                        : ulp_publisher_publish(t->publisher, t->state.tensors,
+                                                t->station.world->shape.count, t->step, report);
 }
 
 static enum ulp_status publish(struct trainer *t) {
@@ -118,8 +144,7 @@ static enum ulp_status publish(struct trainer *t) {
         t->step += chance_percent(turns_chance(), 95) ? 1 : (uint64_t)-1;
     }
     truth_offer(world, &t->state);
-    status =
-        ulp_publisher_publish(t->publisher, t->state.tensors, world->shape.count, t->step, &report);
+    status = publish_state(t, &report);
     t->again = status != ULP_OK && chance_percent(turns_chance(), 70);
     world_event(world, t->station.who, "published", "", status);
     if (!status && is_strict(world) && !truth_is_published(world, report.version, t->state.bits))

@@ -78,6 +78,11 @@ enum ulp_status grid_first_pieces(const struct grid *grid, size_t **ret_first);
 enum ulp_status grid_find_regions(const struct grid *held, const struct grid *part,
                                   size_t **ret_first);
 
+/* The same piece in `held`. */
+static inline size_t held_piece(const size_t *first, const struct grid_piece *piece) {
+    return first[piece->region] + (size_t)(piece->first / GRID_PIECE_WORDS);
+}
+
 static inline const struct ulp_tensor *piece_tensor(const struct grid *grid, size_t piece) {
     return &grid->tensors[piece_region(grid, piece)->tensor];
 }

@@ -64,6 +64,27 @@ static void test_some_of_the_regions(void **unused) {
     world_free(&world);
 }
 
+/* They begin where the tile's do, and are longer or broader. */
+static void test_regions_of_another_size(void **unused) {
+    static const struct ulp_region others[][2] = {{{"a", 0, 9, 0, 64}, {"b", 0, 6, 0, 16}},
+                                                  {{"a", 0, 8, 0, 64}, {"b", 0, 6, 0, 14}},
+                                                  {{"a", 0, 8, 0, 64}, {"b", 0, 5, 0, 16}},
+                                                  {{"a", 0, 8, 0, 60}, {"b", 0, 6, 0, 16}}};
+    struct world world = world_make(forms, COUNT(forms), rules, 3, NULL);
+    struct rank *rank = &world.ranks[1];
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const struct ulp_diff_options options = {.regions = others[i], .region_count = 2};
+        struct bytes bytes = patch_between(&world.base, &world.next, &options);
+
+        assert_fails(try_part(&world, rank, rank->weights, bytes.data, bytes.used), ULP_E_REGIONS,
+                     "not one of the regions that the weights hold");
+        bytes_free(&bytes);
+    }
+    world_free(&world);
+}
+
 static void test_a_whole_patch(void **unused) {
     struct world world = world_make(forms, COUNT(forms), rules, 3, NULL);
     struct rank *rank = &world.ranks[1];
@@ -275,7 +296,7 @@ static void test_regions_that_cannot_be(void **unused) {
     state_free(&state);
 }
 
-TEST_MAIN(test_the_patch_of_another_tile, test_some_of_the_regions, test_a_whole_patch,
-          test_without_the_child, test_another_base, test_bits_of_held_weights,
+TEST_MAIN(test_the_patch_of_another_tile, test_some_of_the_regions, test_regions_of_another_size,
+          test_a_whole_patch, test_without_the_child, test_another_base, test_bits_of_held_weights,
           test_a_bit_where_nothing_moves, test_every_bit_of_the_patch, test_what_tiles_are_not_for,
           test_no_regions_at_all, test_regions_that_cannot_be)

@@ -115,32 +115,40 @@ static void test_empty_tiles(void **unused) {
     ulp_tiling_free(tiling);
 }
 
+/* Whether a rule with this pattern takes the tensor, which would be common otherwise. */
+static void check_pattern(const char *pattern, const char *name, int expected) {
+    struct ulp_tensor tensor = {.name = name, .dtype = "U8", .shape = &(uint64_t){8}, .rank = 1};
+    struct ulp_region *regions = NULL;
+    struct ulp_tiling *tiling;
+    size_t count = 0;
+    char rules[64];
+
+    assert_ok(ulp_tensor_measure(&tensor));
+    snprintf(rules, sizeof rules, "%s columns", pattern);
+    tiling = tiling_of(rules, 1);
+    assert_ok(ulp_tiling_regions(tiling, &tensor, 1, 1, &regions, &count));
+    if ((int)count != expected)
+        fail_msg("%s matches %s: %zu", pattern, name, count);
+    ulp_regions_free(regions);
+    ulp_tiling_free(tiling);
+}
+
 static void test_patterns(void **unused) {
-    static const struct {
-        const char *pattern;
-        int matches;
-    } cases[] = {{"model.norm", 1}, {"model.nor", 0},  {"model.norm.", 0}, {"*", 1},
-                 {"***", 1},        {"*norm", 1},      {"model.*", 1},     {"m*o*m", 1},
-                 {"*.*", 1},        {"*.*.*", 0},      {"model.norm*", 1}, {"*model.norm", 1},
-                 {"*o*o*", 1},      {"*o*o*o*", 0},    {"*rm*", 1},        {"*n*rx", 0},
-                 {"norm", 0},       {"*mo*mo*", 0},    {"model?norm", 0},  {"Model.norm", 0},
-                 {"m*m", 1},        {"*norm*norm", 0}, {"*o*norm", 1},     {"model.*rm", 1}};
+    static const char *const match[] = {"model.norm",  "*",    "***",         "*norm",    "model*",
+                                        "m*o*m",       "*.*",  "model.norm*", "m*m",      "*o*o*",
+                                        "*model.norm", "*rm*", "*o*norm",     "model.*rm"};
+    static const char *const differ[] = {"model.nor",  "model.norm.", "*.*.*",        "*o*o*o*",
+                                         "*n*rx",      "norm",        "*mo*mo*",      "?*",
+                                         "Model.norm", "*norm*norm",  "model.norm**x"};
 
     (void)unused;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char rules[64];
-        struct ulp_region *regions = NULL;
-        struct ulp_tiling *tiling;
-        size_t count = 0;
-
-        snprintf(rules, sizeof rules, "%s columns\nmodel* common", cases[i].pattern);
-        tiling = tiling_of(rules, 1);
-        assert_ok(ulp_tiling_regions(tiling, described(), 1, 1, &regions, &count));
-        if ((int)count != cases[i].matches)
-            fail_msg("%s: %zu", cases[i].pattern, count);
-        ulp_regions_free(regions);
-        ulp_tiling_free(tiling);
-    }
+    for (size_t i = 0; i < COUNT(match); i++)
+        check_pattern(match[i], "model.norm", 1);
+    for (size_t i = 0; i < COUNT(differ); i++)
+        check_pattern(differ[i], "model.norm", 0);
+    check_pattern("*ab", "aab", 1); /* the second a, too, is tried */
+    check_pattern("*a*ab*b", "aaabxab", 1);
+    check_pattern("*\xc3\xa9", "caf\xc3\xa9", 1);
 }
 
 static void refused(const char *rules, unsigned count, enum ulp_status status, const char *text) {

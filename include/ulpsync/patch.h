@@ -295,8 +295,8 @@ struct ulp_apply_report {
  *
  * ULP_E_LAYOUT, ULP_E_WRONG_BASE and ULP_E_NEEDS_HISTORY when the weights are others than it needs;
  * ULP_E_CHECKSUM, ULP_E_CODE and ULP_E_TABLE when its bytes are wrong; ULP_E_WRONG_RESULT when they
- * lead elsewhere; ULP_E_REGIONS for a partial patch that does not tile all tensors by itself;
- * ULP_E_NO_SPACE when the changes do not fit the spill directory.
+ * lead elsewhere; ULP_E_REGIONS for a partial patch that does not tile all tensors by itself, or
+ * weights of a tile; ULP_E_NO_SPACE when the changes do not fit the spill directory.
  */
 struct ulp_apply;
 

@@ -131,7 +131,9 @@ static const struct status_text status_texts[] = {
          "The patch does not give the state it names; nothing was written, fetch it again."),
     TEXT(ULP_E_NEEDS_HISTORY,
          "Name the checkpoint before this one (--history), or take a patch without history."),
-    TEXT(ULP_E_REGIONS, "Regions must start and end on 8-byte words, and cover nothing twice."),
+    TEXT(ULP_E_REGIONS,
+         "Regions must start and end on 8-byte words, and cover nothing twice; a tile "
+         "takes patches of just its regions."),
     TEXT(ULP_E_INTERRUPTED,
          "An apply in place was interrupted; run `ulpsync recover` on the model."),
     TEXT(ULP_E_BUSY, "Another process is changing this model; wait for it to end."),

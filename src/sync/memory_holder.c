@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decoded changes, and files of an anchor, beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
-#define SPOOL_BYTES ((size_t)16 << 20)
-
 struct memory_holder {
     struct holder holder;
     struct ulp_run_options options;
@@ -139,7 +135,7 @@ static enum ulp_status load_file(struct memory_holder *m, const struct work *wor
     const uint8_t *data = NULL;
     size_t bytes = 0;
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&spool, SPOOL_BYTES, NULL);
+    enum ulp_status status = spool_open(&spool, WORK_BYTES, NULL);
 
     if (!status)
         status = part_get(work->store, work->run, &file->part, &spool);
@@ -194,7 +190,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
-        .staging_bytes = STAGING_BYTES,
+        .staging_bytes = WORK_BYTES,
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =

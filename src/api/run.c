@@ -6,6 +6,7 @@
 #include "sync/collect.h"
 #include "sync/commit.h"
 #include "sync/memory_holder.h"
+#include "sync/mirror.h"
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
@@ -290,6 +291,21 @@ enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const st
         report.head = record_summary(&follower->holder->seen.record);
     report.fresh = !status;
     follower_free(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- copies ---- */
+
+enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to, const char *run,
+                               const struct ulp_run_options *options,
+                               struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!from || !to || !run)
+        return missing(__func__);
+    status = mirror(from, to, run, options ? options : &plain_options, &report);
     give_report(status, &report, ret_report);
     return status;
 }

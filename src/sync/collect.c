@@ -233,7 +233,7 @@ static enum ulp_status announce(const struct collecting *c) {
     bool moved = false;
     enum ulp_status status;
 
-    if (c->report->condemned)
+    if (c->report->condemned || c->options->only_delete)
         return ULP_OK;
     status = count_useless(c, &useless);
     if (status || !useless)

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* A file that is larger is kept in a file of ours. */
-#define SPOOL_BYTES ((size_t)16 << 20)
-
 bool is_shard(const struct anchor_file *file) {
     static const char end[] = ".safetensors";
     const size_t length = strlen(file->name), tail = sizeof end - 1;
@@ -24,12 +21,12 @@ void fetched_shard_release(struct fetched_shard *shard) {
 }
 
 enum ulp_status shard_fetch(const struct work *work, const struct anchor_file *file,
-                            struct fetched_shard *ret_shard) {
+                            size_t memory_bytes, struct fetched_shard *ret_shard) {
     struct fetched_shard shard = {0};
     const uint8_t *data = NULL;
     size_t bytes = 0;
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&shard.spool, SPOOL_BYTES, NULL);
+    enum ulp_status status = spool_open(&shard.spool, memory_bytes, NULL);
 
     if (!status)
         status = part_get(work->store, work->run, &file->part, &shard.spool);
@@ -63,6 +60,7 @@ static enum ulp_status add_tensors(struct fetched_anchor *anchor, const struct s
 
 enum ulp_status anchor_fetch(const struct work *work, const struct anchor *anchor,
                              struct fetched_anchor *ret_anchor) {
+    const size_t memory_bytes = anchor->file_count ? WORK_BYTES / anchor->file_count : 0;
     struct fetched_anchor fetched = {0};
     enum ulp_status status =
         mem_zeroed(anchor->file_count, sizeof *fetched.shards, &fetched.shards);
@@ -70,7 +68,7 @@ enum ulp_status anchor_fetch(const struct work *work, const struct anchor *ancho
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
         if (!is_shard(&anchor->files[i]))
             continue;
-        status = shard_fetch(work, &anchor->files[i], &fetched.shards[fetched.count]);
+        status = shard_fetch(work, &anchor->files[i], memory_bytes, &fetched.shards[fetched.count]);
         if (!status)
             status = add_tensors(&fetched, &fetched.shards[fetched.count++].shard);
     }

@@ -24,8 +24,9 @@ struct fetched_anchor {
 /* Whether a file of an anchor holds weights. */
 bool is_shard(const struct anchor_file *file);
 
+/* `memory_bytes`: what may stay in memory. */
 enum ulp_status shard_fetch(const struct work *work, const struct anchor_file *file,
-                            struct fetched_shard *ret_shard);
+                            size_t memory_bytes, struct fetched_shard *ret_shard);
 void fetched_shard_release(struct fetched_shard *shard);
 
 enum ulp_status anchor_fetch(const struct work *work, const struct anchor *anchor,

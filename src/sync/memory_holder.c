@@ -15,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decoded changes beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 struct memory_holder {
     struct holder holder;
     struct ulp_run_options options;
@@ -132,7 +129,7 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
 static enum ulp_status load_file(struct memory_holder *m, const struct work *work,
                                  const struct anchor_file *file) {
     struct fetched_shard fetched = {0};
-    enum ulp_status status = shard_fetch(work, file, &fetched);
+    enum ulp_status status = shard_fetch(work, file, WORK_BYTES, &fetched);
 
     if (!status)
         status = put_tensors(m, fetched.shard.tensors, fetched.shard.count);
@@ -221,7 +218,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
-        .staging_bytes = STAGING_BYTES,
+        .staging_bytes = WORK_BYTES,
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =

@@ -30,8 +30,6 @@
 /* Deletions that were announced meanwhile may make us store again so often. */
 #define ROUNDS_MAX 4u
 
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 /* ---- the first version ---- */
 
 static enum ulp_status hash_given(const struct given *given, struct hash *ret_hash) {
@@ -139,7 +137,7 @@ static enum ulp_status make_patch(struct publishing *p) {
 /* Whoever publishes a patch has decoded it against its own base: rule 8. */
 static enum ulp_status check_own(struct publishing *p) {
     const struct ulp_apply_options options = {.pool = p->work->options->pool,
-                                              .staging_bytes = STAGING_BYTES};
+                                              .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
     const uint8_t *data = NULL;
     size_t bytes = 0;

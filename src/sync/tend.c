@@ -76,7 +76,8 @@ static enum ulp_status fetch_all(const struct span *s, const struct plan *plan,
 /* Rule 8 holds for whoever adds a patch. */
 static enum ulp_status check_own(struct squashing *q, struct ulp_weights *weights,
                                  const struct work *work) {
-    const struct ulp_apply_options options = {.pool = work->options->pool};
+    const struct ulp_apply_options options = {.pool = work->options->pool,
+                                              .staging_bytes = WORK_BYTES};
     const uint8_t *data = NULL;
     size_t bytes = 0;
     struct ulp_apply *apply = NULL;

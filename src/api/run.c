@@ -271,7 +271,7 @@ enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
 
 enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const struct ulp_key *from,
                               const struct ulp_key *to, struct ulp_run_report *ret_report) {
-    const struct addition addition = {.folder = UINT64_MAX, .hand_over_from = from, .key = to};
+    const struct addition addition = {.hand_over_from = from, .key = to};
     struct ulp_run_report report = {0};
     struct ulp_follower *follower = NULL;
     struct holder *holder = NULL;

@@ -105,6 +105,24 @@ static enum ulp_status fenced(const struct ulp_follower *f, const struct record 
                 (unsigned long long)record->version, quote(f->run).text);
 }
 
+/* ULP_E_NOT_FOUND if a record has let the part go: it is in a folder below the boundary, and not in
+ * the map. */
+static enum ulp_status check_kept(void *user, const struct part *part) {
+    const struct record *seen = user;
+
+    return part->folder < seen->boundary && !map_names(seen, part) ? ULP_E_NOT_FOUND : ULP_OK;
+}
+
+/* Whether what is to be added names parts that may be deleted. */
+static bool names_lost_parts(const struct addition *a, struct record *seen) {
+    const struct record added = {.ways = a->way,
+                                 .way_count = a->way != NULL,
+                                 .anchors = a->anchor,
+                                 .anchor_count = a->anchor != NULL};
+
+    return map_each_part(&added, check_kept, seen) != ULP_OK;
+}
+
 /* Somebody was faster. Where one of the two only changes the map, that is no matter. */
 static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a, bool *moved) {
     struct holder *holder = f->holder;
@@ -115,7 +133,7 @@ static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a,
 
     if (status)
         return status;
-    *moved = holder->seen.record.boundary > a->folder;
+    *moved = names_lost_parts(a, &holder->seen.record);
     if (a->version && holder->seen.record.version != version)
         return fenced(f, &holder->seen.record);
     return holder->seen.record.sequence == sequence

@@ -192,7 +192,6 @@ static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
                                       .version = true,
                                       .step = p->step,
                                       .root = p->report.child,
-                                      .folder = p->upload.folder,
                                       .key = p->work->options->sign};
     enum ulp_status status;
 
@@ -304,18 +303,17 @@ static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *wor
     struct arena arena = {0};
     struct anchor anchor = {
         .version = holder->held.version, .root = holder->seen.record.root, .reference = ""};
-    const struct addition addition = {.anchor = &anchor,
-                                      .keep_anchors = keep_anchors,
-                                      .folder = holder->seen.record.sequence + 1,
-                                      .key = f->options.sign};
+    const struct addition addition = {
+        .anchor = &anchor, .keep_anchors = keep_anchors, .key = f->options.sign};
+    const uint64_t folder = holder->seen.record.sequence + 1;
     bool moved = false;
-    enum ulp_status status = holder->ops->put(holder, work, addition.folder, &arena, &anchor);
+    enum ulp_status status = holder->ops->put(holder, work, folder, &arena, &anchor);
 
     if (!status)
         status = commit(f, &addition, work->report, &moved);
     work->report->fresh = !status && !moved;
     arena_release(&arena);
-    return status;
+    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else made it */
 }
 
 enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {

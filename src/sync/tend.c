@@ -123,8 +123,7 @@ static enum ulp_status add_way(const struct span *s, const struct plan *plan,
                             .sequence = last->sequence,
                             .patches = &stored,
                             .patch_count = 1};
-    const struct addition addition = {
-        .way = &way, .folder = q->upload.folder, .key = s->work.options->sign};
+    const struct addition addition = {.way = &way, .key = s->work.options->sign};
     enum ulp_status status = commit(s->follower, &addition, s->work.report, ret_moved);
 
     if (!status && !*ret_moved) {

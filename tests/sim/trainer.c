@@ -170,6 +170,8 @@ static void trainer_round(struct trainer *t) {
         trainer_starts(t);
     if (!t->publisher)
         return;
+    if (chance_percent(turns_chance(), 15))
+        make_anchor(t);
     status = publish(t);
     check_base(t);
     if (!status && chance_percent(turns_chance(), 50)) {

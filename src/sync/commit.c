@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "chain/map.h"
 #include "hash/key.h"
+#include "sync/rules.h"
 
 #include <string.h>
 
@@ -133,7 +134,7 @@ static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a,
 
     if (status)
         return status;
-    *moved = names_lost_parts(a, &holder->seen.record);
+    *moved = !rule_broken(RULE_STORE_AGAIN) && names_lost_parts(a, &holder->seen.record);
     if (a->version && holder->seen.record.version != version)
         return fenced(f, &holder->seen.record);
     return holder->seen.record.sequence == sequence

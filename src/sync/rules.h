@@ -10,9 +10,10 @@
 
 enum rule {
     RULE_NONE,
-    RULE_BASE_MOVES_LAST,    /* the base is the new version only after its record is in the log */
-    RULE_APPLY_ONCE,         /* a patch sets bits; one that toggled them would undo itself */
-    RULE_HISTORY_BEGINS_ANEW /* where somebody may start, patches need no history */
+    RULE_BASE_MOVES_LAST,     /* the base is the new version only after its record is in the log */
+    RULE_APPLY_ONCE,          /* a patch sets bits; one that toggled them would undo itself */
+    RULE_HISTORY_BEGINS_ANEW, /* where somebody may start, patches need no history */
+    RULE_STORE_AGAIN /* parts that a deletion has overtaken are stored again before they are named */
 };
 
 #ifdef ULPSYNC_BREAKABLE

@@ -10,7 +10,7 @@
 #define SECOND_NS ((uint64_t)1000000000)
 
 static void rest(void) {
-    turns_sleep(chance_below(turns_chance(), 3 * SECOND_NS));
+    turns_sleep(chance_below(turns_chance(), SECOND_NS));
 }
 
 static bool goes_on(struct carer *c) {
@@ -125,7 +125,7 @@ void record_remover_run(void *user) {
 /* ---- life ---- */
 
 void carer_open(struct carer *c, struct world *world, const char *who, bool on_disk) {
-    *c = (struct carer){.rounds = (unsigned)chance_between(turns_chance(), 2, 8)};
+    *c = (struct carer){.rounds = (unsigned)chance_between(turns_chance(), 2, 16)};
     station_open(&c->station, world, who);
     if (on_disk)
         c->directory = temp_directory_make();

@@ -18,6 +18,7 @@ static const char *const rule_names[BROKEN_COUNT] = {
     [BROKEN_XOR_APPLY] = "xor-apply",
     [BROKEN_UNALIGNED_HISTORY] = "unaligned-history",
     [BROKEN_COLLECT_WITHOUT_BOUNDARY] = "collect-without-boundary",
+    [BROKEN_BOUNDARY_IGNORED] = "boundary-ignored",
 };
 
 struct arguments {

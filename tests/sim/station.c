@@ -9,6 +9,10 @@
 
 #define RECORD_BYTES_MAX 65536u
 
+/* Now and then an operation takes longer than usual, whoever does it. */
+#define HICCUP_PERCENT 2u
+#define HICCUP_NS_MAX ((uint64_t)3000000000)
+
 /* ---- lying ---- */
 
 /* What goes wrong at one kind of operation, and how often. */
@@ -122,6 +126,8 @@ static bool enter(struct station *station) {
         world_event(station->world, station->who, "stalls", "", ULP_OK);
         turns_sleep(station->stall_ns);
     }
+    if (chance_percent(turns_chance(), HICCUP_PERCENT))
+        turns_sleep(chance_below(turns_chance(), HICCUP_NS_MAX));
     if (station->dies_in && !--station->dies_in && !station->dies_after) {
         station->dead = true;
         world_event(station->world, station->who, "dies", "", ULP_OK);

@@ -190,6 +190,7 @@ static enum rule rule_of(enum broken broken) {
     return broken == BROKEN_BASE_BEFORE_COMMIT  ? RULE_BASE_MOVES_LAST
            : broken == BROKEN_XOR_APPLY         ? RULE_APPLY_ONCE
            : broken == BROKEN_UNALIGNED_HISTORY ? RULE_HISTORY_BEGINS_ANEW
+           : broken == BROKEN_BOUNDARY_IGNORED  ? RULE_STORE_AGAIN
                                                 : RULE_NONE;
 }
 

@@ -97,6 +97,18 @@ static enum ulp_status fenced(const struct ulp_follower *f, const struct record 
                 (unsigned long long)record->version, quote(f->run).text);
 }
 
+/* Whether a deletion that was announced may have hit a file of the anchor: one that an older map
+ * had, and which was not stored again. */
+static bool lost_file(const struct record *seen, const struct anchor *anchor) {
+    for (size_t i = 0; anchor && i < anchor->file_count; i++) {
+        const struct part *part = &anchor->files[i].part;
+
+        if (part->folder < seen->boundary && !map_names(seen, part))
+            return true;
+    }
+    return false;
+}
+
 /* Somebody was faster. A record that only changes the map is nothing to us. */
 static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a, bool *moved) {
     struct holder *holder = f->holder;
@@ -107,7 +119,7 @@ static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a,
 
     if (status)
         return status;
-    *moved = holder->seen.record.boundary > a->folder;
+    *moved = holder->seen.record.boundary > a->folder || lost_file(&holder->seen.record, a->anchor);
     if (holder->seen.record.version != version)
         return fenced(f, &holder->seen.record);
     return holder->seen.record.sequence == sequence
@@ -133,5 +145,5 @@ enum ulp_status commit(struct ulp_follower *f, const struct addition *addition,
     if (status || moved)
         return status;
     report->stored_objects++;
-    return f->holder->ops->keep(f->holder);
+    return holder_keep(f->holder);
 }

@@ -24,7 +24,7 @@ struct addition {
  * taken in, if they only change the map; *ret_moved says that one of them announced a deletion that
  * may have hit our parts, and nothing was added: they must be stored again.
  *
- * ULP_E_FENCED if another version was published, or the map has what is to be added.
+ * ULP_E_FENCED if another version was published; ULP_E_EXISTS if the map has what is to be added.
  */
 enum ulp_status commit(struct ulp_follower *follower, const struct addition *addition,
                        struct ulp_run_report *report, bool *ret_moved);

@@ -4,8 +4,7 @@
  * damage is repaired (I8). */
 #define _DEFAULT_SOURCE /* flock, symlink */
 #include "base/limits.h"
-#include "sync/run_log.h"
-#include "tests/sync/trainer.h"
+#include "tests/sync/forge.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -322,21 +321,6 @@ static void test_the_directory_of_another_run(void **unused) {
 
 /* ---- forged records ---- */
 
-/* Record `sequence` with something else in it, and the hash that fits. */
-static void forge(struct ulp_store *store, uint64_t sequence, void (*change)(struct record *)) {
-    struct log_entry entry = {0};
-    struct buffer bytes = BUFFER(LIMIT_RECORD_BYTES);
-    char key[ULP_KEY_BYTES_MAX + 1];
-
-    assert_ok(log_read(store, RUN, sequence, &entry));
-    change(&entry.record);
-    assert_ok(record_write(&entry.record, NULL, &bytes));
-    record_key(RUN, sequence, key);
-    assert_ok(ulp_store_put(store, key, bytes.data, bytes.used));
-    buffer_release(&bytes);
-    log_entry_release(&entry);
-}
-
 static void another_root(struct record *record) {
     record->root.bytes[3] ^= 1;
 }
@@ -374,7 +358,7 @@ static void check_forged(void (*change)(struct record *), enum ulp_status behind
     struct trainer *t = &f.trainer;
 
     put_followers_back(&f);
-    forge(t->store, VERSIONS, change);
+    forge(t->store, VERSIONS, NULL, change);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(follow_to(t, "behind"), behind);
         assert_on_the_way(t, "behind", BEHIND, true);
@@ -400,7 +384,7 @@ static void test_a_link_nobody_takes(void **unused) {
 
     (void)unused;
     put_followers_back(&f);
-    forge(f.trainer.store, VERSIONS, a_link_nobody_takes);
+    forge(f.trainer.store, VERSIONS, NULL, a_link_nobody_takes);
     assert_follows(&f.trainer, "behind");
     assert_follows(&f.trainer, "fresh");
     assert_ok(ulp_run_check(f.trainer.store, RUN, NULL, NULL, &health));
@@ -415,7 +399,7 @@ static void test_a_record_without_anchors(void **unused) {
 
     (void)unused;
     put_followers_back(&f);
-    forge(t->store, VERSIONS, no_anchors);
+    forge(t->store, VERSIONS, NULL, no_anchors);
     assert_follows(t, "behind");
     assert_fails(follow_to(t, "fresh"), ULP_E_UNREACHABLE, "anchor");
     assert_fails(
@@ -430,7 +414,7 @@ static void test_an_anchor_of_another_root(void **unused) {
 
     (void)unused;
     trainer_publish(&t, NULL);
-    forge(t.store, 1, another_root);
+    forge(t.store, 1, NULL, another_root);
     for (unsigned i = 0; i < 2; i++) {
         assert_fails(follow_to(&t, "f"), ULP_E_WRONG_RESULT, "root");
         assert_holds_nothing(&t, "f");

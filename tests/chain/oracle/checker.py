@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reader of runs, written from docs/format alone: it says nothing that the text does not say.
 
-usage: checker.py STORE RUN [--trust HEX]... [--known RECORD] [--base MODEL] [--no-follow]
+usage: checker.py STORE RUN [--trust HEX]... [--known RECORD] [--base MODEL] [--max-age MS]
 
-STORE is a directory. Reads every record of the run, checks what the newest one names, plans the
-cheapest way to it and goes it with the decoder of patches. Prints JSON: `status` is ULP_OK or the
-name of the status in docs/format/chain.md; `broken` lists what publishers promise and did not keep,
-which a reader has no reason to refuse.
+STORE is a directory. Prints JSON with two verdicts, ULP_OK or the name of the status in
+docs/format/chain.md: `check` is of who reads every record and all that the newest one names,
+`follow` of who starts with nothing, or after having seen a record, and goes the cheapest way to the
+newest version, with the decoder of patches. `broken` lists what publishers promise and did not
+keep, which is no reason to refuse anything.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 
 import plan as plans
 import record as records
@@ -35,14 +37,21 @@ class Run:
     def record_path(self, sequence):
         return self.folder / "log" / f"{sequence:020}"
 
-    def length(self):
-        """The sequence of the newest record."""
+    def has(self, sequence):
+        return self.record_path(sequence).is_file()
+
+    def listed(self):
         log = self.folder / "log"
         names = [path.name for path in log.iterdir()] if log.is_dir() else []
-        numbers = {int(name) for name in names if re.fullmatch("[0-9]{20}", name)} - {0}
-        require(numbers, "ULP_E_NO_RUN", "there is no record 1")
-        require(len(numbers) == max(numbers), "ULP_E_CHAIN", "a record is missing")
-        return max(numbers)
+        return {int(name) for name in names if re.fullmatch("[0-9]{20}", name)} - {0}
+
+    def record(self, sequence):
+        """(the record, its hash)"""
+        require(self.has(sequence), "ULP_E_CHAIN", f"record {sequence} is missing")
+        data = self.record_path(sequence).read_bytes()
+        record = records.read(data)
+        require(record.sequence == sequence, "ULP_E_CHAIN", f"record {sequence} has another number")
+        return record, hashlib.sha256(data).digest()
 
     def part(self, part):
         path = self.folder / "part" / f"{part.folder:020}" / part.hash.hex()
@@ -51,21 +60,6 @@ class Run:
         right = len(data) == part.bytes and hashlib.sha256(data).digest() == part.hash
         require(right, "ULP_E_PART", f"{path.name} is another one")
         return data
-
-
-# ---- the log -------------------------------------------------------------------------------------
-
-
-def read_log(run):
-    """(records, their hashes), both by sequence; the first is None."""
-    log, hashes = [None], [None]
-    for sequence in range(1, run.length() + 1):
-        data = run.record_path(sequence).read_bytes()
-        record = records.read(data)
-        require(record.sequence == sequence, "ULP_E_CHAIN", f"record {sequence} has another number")
-        log.append(record)
-        hashes.append(hashlib.sha256(data).digest())
-    return log, hashes
 
 
 def check_growth(earlier, later):
@@ -79,23 +73,79 @@ def check_growth(earlier, later):
         require(not fast, "ULP_E_JUMP", f"record {later.sequence}: its {name} jumps")
 
 
+# ---- the whole log -------------------------------------------------------------------------------
+
+
+def read_log(run):
+    """(records, their hashes), both by sequence; the first is None."""
+    listed = run.listed()
+    require(listed, "ULP_E_NO_RUN", "there is no record")
+    entries = [run.record(sequence) for sequence in range(1, max(listed) + 1)]
+    return [None] + [record for record, _ in entries], [None] + [found for _, found in entries]
+
+
 def check_links(log, hashes):
+    """Each as who knows the one before; and all ancestors."""
     for record in log[1:]:
         for ancestor, named in zip(records.ancestors_of(record.sequence), record.ancestors):
-            right = named == hashes[ancestor]
-            message = f"record {record.sequence} does not descend from record {ancestor}"
             check_growth(log[ancestor], record)
-            require(right, "ULP_E_CHAIN", message)
+            message = f"record {record.sequence} does not descend from record {ancestor}"
+            require(named == hashes[ancestor], "ULP_E_CHAIN", message)
+        records.trust_check(record, known=log[record.sequence - 1])
 
 
-def check_known(log, hashes, data):
-    """`data`: the record that was seen before."""
-    known = records.read(data)
-    require(known.sequence < len(log), "ULP_E_ROLLBACK", "fewer records than were seen")
-    if hashlib.sha256(data).digest() != hashes[known.sequence]:
-        require(known.run_id == log[-1].run_id, "ULP_E_OTHER_RUN", "another run")
-        require(False, "ULP_E_FORK", f"another record {known.sequence} than the one that was seen")
-    return known
+# ---- the line of ancestors -----------------------------------------------------------------------
+
+
+def furthest_back(record, goal):
+    """(sequence, hash) of the ancestor that lies furthest back but not behind the goal."""
+    pairs = zip(records.ancestors_of(record.sequence), record.ancestors)
+    return min(pair for pair in pairs if pair[0] >= goal)
+
+
+def walk_back(run, head, goal, known_hash=None):
+    at = head
+    while at.sequence > goal:
+        sequence, named = furthest_back(at, goal)
+        if sequence == goal and known_hash is not None:
+            require(named == known_hash, "ULP_E_FORK", f"another record {goal} than was seen")
+            return
+        ancestor, found = run.record(sequence)
+        message = f"record {at.sequence} does not descend from record {sequence}"
+        require(named == found, "ULP_E_CHAIN", message)
+        check_growth(ancestor, at)
+        at = ancestor
+
+
+def last_behind(run, sequence):
+    while run.has(sequence + 1):
+        sequence += 1
+    return sequence
+
+
+def enter(run, trusted):
+    """The newest record, for who knows none."""
+    require(run.has(1), "ULP_E_NO_RUN", "there is no record 1")
+    last = last_behind(run, 1)
+    require(max(run.listed()) == last, "ULP_E_CHAIN", f"record {last + 1} is missing")
+    head, _ = run.record(last)
+    records.trust_check(head, trusted)
+    walk_back(run, head, 1)
+    return head
+
+
+def go_on(run, trusted, data):
+    """The newest record, for who has seen one: `data` is its bytes."""
+    known, known_hash = records.read(data), hashlib.sha256(data).digest()
+    require(run.has(known.sequence), "ULP_E_ROLLBACK", "fewer records than were seen")
+    again, found = run.record(known.sequence)
+    require(again.run_id == known.run_id, "ULP_E_OTHER_RUN", "another run")
+    require(found == known_hash, "ULP_E_FORK", f"another record {known.sequence} than was seen")
+    head, _ = run.record(last_behind(run, known.sequence))
+    check_growth(known, head)
+    records.trust_check(head, trusted, known)
+    walk_back(run, head, known.sequence, known_hash)
+    return head
 
 
 # ---- what publishers promise ---------------------------------------------------------------------
@@ -171,34 +221,41 @@ def state_of_anchor(run, anchor):
     return sorted(state, key=lambda tensor: tensor.name)
 
 
-def start(run, anchor, base):
-    at_hand = base is not None and root(base) == anchor.root
-    state = base if at_hand else state_of_anchor(run, anchor)
-    require(root(state) == anchor.root, "ULP_E_WRONG_RESULT", "an anchor that has another root")
-    if anchor.reference:
-        right = weights_hash(state) == anchor.weights
-        require(right, "ULP_E_WRONG_RESULT", "other weights than the anchor refers to")
-    return state
+def enter_base(head, base):
+    """The anchor whose state a model is that somebody has already."""
+    found = [anchor for anchor in head.anchors if anchor.root == root(base)]
+    require(found, "ULP_E_WRONG_BASE", "the base is no anchor of the run")
+    right = not found[0].reference or weights_hash(base) == found[0].weights
+    require(right, "ULP_E_WRONG_BASE", "other weights than the anchor refers to")
+    return found[0]
 
 
-def go(run, log, plan, base):
+def go(run, plan, base):
     """The state at the end of a plan."""
-    before, state = None, start(run, plan.anchor, base)
+    if base is not None and plan.anchor.root == root(base):
+        state = base
+    else:
+        state = state_of_anchor(run, plan.anchor)
+        right = root(state) == plan.anchor.root
+        require(right, "ULP_E_WRONG_RESULT", "an anchor that has another root")
+    before = None
     for way in plan.ways:
         patches = [Patch(b"".join(map(run.part, patch))) for patch in way.patches]
-        goal = log[way.sequence].root
-        child, found = apply(patches, state, before if way.history else None, goal)
-        require(found == goal, "ULP_E_WRONG_RESULT", f"the way to {way.end} leads elsewhere")
+        child, _ = apply(patches, state, before if way.history else None)
         before, state = state, child
     return state
 
 
-def follow(run, log, base):
-    head = log[-1]
-    plan = plans.plan(head, head.version, base_root=root(base) if base is not None else None)
-    state = go(run, log, plan, base)
+def follow(said, run, trusted, known, base, max_age, now):
+    head = go_on(run, trusted, known) if known is not None else enter(run, trusted)
+    frozen = max_age and now - head.time_ms > max_age
+    require(not frozen, "ULP_E_FROZEN", "the newest record is too old")
+    base_root = enter_base(head, base).root if base is not None else None
+    plan = plans.plan(head, head.version, base_root=base_root)
+    said["plan"] = describe_plan(plan)
+    state = go(run, plan, base)
     require(root(state) == head.root, "ULP_E_WRONG_RESULT", "the way leads elsewhere")
-    return plan, state
+    said["root"] = head.root.hex()
 
 
 # ---- all of it -----------------------------------------------------------------------------------
@@ -224,31 +281,34 @@ def describe_plan(plan):
     }
 
 
-def check_run(said, run, trusted, known, base, following):
+def check_run(said, run):
     log, hashes = read_log(run)
     head = log[-1]
     said.update(records=len(log) - 1, head=describe(head))
     check_links(log, hashes)
-    seen = check_known(log, hashes, known) if known is not None else None
-    records.trust_check(head, trusted, seen)
     parts = head.parts()
     for part in parts:
         run.part(part)
     said.update(parts=len(parts), bytes=sum(part.bytes for part in parts))
     said["broken"] = list(broken_promises(log))
     require(reachable(head), "ULP_E_UNREACHABLE", "no anchor leads to the newest version")
-    if following:
-        plan, state = follow(run, log, base)
-        said.update(plan=describe_plan(plan), root=root(state).hex())
 
 
-def check(store, name, trusted=(), known=None, base=None, following=True):
-    """What main() prints. `known`: bytes of a record; `base`: a state."""
-    said = {"status": "ULP_OK"}
+def verdict(said, name, function, *arguments):
     try:
-        check_run(said, Run(store, name), trusted, known, base, following)
+        function(said, *arguments)
+        said[name] = "ULP_OK"
     except Refused as refused:
-        said.update(status=refused.reason, message=str(refused))
+        said[name] = refused.reason
+        said[name + "_message"] = str(refused)
+
+
+def check(store, name, trusted=(), known=None, base=None, max_age=0, now=None):
+    """What main() prints. `known`: bytes of a record; `base`: a state; times in milliseconds."""
+    said, run = {}, Run(store, name)
+    now = time.time_ns() // 1000000 if now is None else now
+    verdict(said, "check", check_run, run)
+    verdict(said, "follow", follow, run, trusted, known, base, max_age, now)
     return said
 
 
@@ -259,7 +319,7 @@ def main():
     parser.add_argument("--trust", type=bytes.fromhex, action="append", default=[], metavar="HEX")
     parser.add_argument("--known", type=pathlib.Path, help="a record that was seen before")
     parser.add_argument("--base", help="a model that is at hand")
-    parser.add_argument("--no-follow", action="store_true", help="look, but decode no patches")
+    parser.add_argument("--max-age", type=int, default=0, metavar="MS")
     arguments = parser.parse_args()
     said = check(
         arguments.store,
@@ -267,11 +327,11 @@ def main():
         arguments.trust,
         arguments.known.read_bytes() if arguments.known else None,
         read_safetensors(arguments.base) if arguments.base else None,
-        not arguments.no_follow,
+        arguments.max_age,
     )
     json.dump(said, sys.stdout, indent=1)
     print()
-    return said["status"] != "ULP_OK"
+    return said["check"] != "ULP_OK" or said["follow"] != "ULP_OK"
 
 
 if __name__ == "__main__":

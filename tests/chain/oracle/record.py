@@ -9,7 +9,7 @@ import sys
 
 import ed25519
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "patch/oracle"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "patch/oracle"))
 
 from state import Refused, require  # noqa: E402
 
@@ -205,8 +205,9 @@ def read_signature(reader, record):
     if reader.limited(1, "the mark of a signature"):
         record.signer = reader.take(32)
         record.signature = reader.take(64)
+    check(reader.at == len(reader.data), "something stands behind it")
     last = record.handovers[-1].new if record.handovers else record.signer
-    check(record.signer == last, "signed by somebody to whom the run was not handed over")
+    check(record.signer == last, "signed by who did not get the run", "ULP_E_SIGNATURE")
 
 
 def read(data):
@@ -233,7 +234,6 @@ def read(data):
     record.ways = [read_way(reader, record) for _ in range(reader.limited(WAYS, "ways"))]
     ascending([(way.end, way.start) for way in record.ways], "ways")
     read_signature(reader, record)
-    check(reader.at == len(reader.data), "something stands behind it")
     return record
 
 

@@ -18,7 +18,7 @@ static void make_keys(void) {
 
 /* A record with `handovers` handovers, that key number `handovers` signs. */
 static struct sample *signed_sample(size_t handovers) {
-    struct sample *s = sample_new(2, 3);
+    struct sample *s = sample_new(1, 2);
 
     make_keys();
     for (size_t i = 0; i < handovers; i++)

@@ -9,9 +9,10 @@
  *     announce STORE RUN SEED                                               sequence
  *     handover STORE RUN SEED NEW_SEED                                      sequence
  *     check STORE RUN
- *     follow STORE RUN DIRECTORY BASE KEYS MAX_AGE_MS                       root
+ *     follow STORE RUN DIRECTORY BASE KEYS MAX_AGE_MS                       root bytes
  *     memory STORE RUN MODEL                                                root
  *     rewrite RECORD OUT SEED
+ *     read RECORD
  *     clock MS
  *
  * The same requests give the same bytes: each look at the clock is a second after the last one, and
@@ -312,7 +313,7 @@ static int follow(char **words) {
     struct ulp_run_options options = {.trusted = keys};
     struct ulp_run_report report = {0};
     struct ulp_store *store = NULL;
-    char hex[ULP_ROOT_HEX_BYTES] = "";
+    char hex[ULP_ROOT_HEX_BYTES] = "", text[ULP_ROOT_HEX_BYTES + 24];
     enum ulp_status status = ulp_store_open(words[0], &store);
 
     if (!status)
@@ -322,7 +323,9 @@ static int follow(char **words) {
     if (!status)
         status = ulp_follow(store, words[1], words[2], &options, &report);
     ulp_root_hex(&report.head.root, hex);
-    answer(status, hex);
+    snprintf(text, sizeof text, "%s %llu", hex,
+             (unsigned long long)(report.patch_bytes + report.anchor_bytes));
+    answer(status, text);
     ulp_store_free(store);
     return 0;
 }
@@ -410,28 +413,46 @@ static enum ulp_status write_file(const char *path, const struct buffer *bytes) 
     return ULP_OK;
 }
 
+/* `data` has room for RECORD_ROOM bytes. */
+static enum ulp_status record_load(const char *path, uint8_t *data, struct arena *arena,
+                                   struct record *record) {
+    FILE *file = fopen(path, "rb");
+    size_t bytes = file ? fread(data, 1, RECORD_ROOM, file) : 0;
+
+    if (!file)
+        return ulp_fail(ULP_E_IO, "cannot open the record");
+    fclose(file);
+    return record_read(data, bytes, arena, record);
+}
+
 static int rewrite(char **words) {
     static uint8_t data[RECORD_ROOM];
     struct buffer out = BUFFER(RECORD_ROOM);
     struct arena arena = {0};
     struct record record;
     struct ulp_key *key = NULL;
-    FILE *file = fopen(words[0], "rb");
-    size_t bytes = file ? fread(data, 1, sizeof data, file) : 0;
     enum ulp_status status = key_of(words[2], &key);
 
     if (!status)
-        status = record_read(data, bytes, &arena, &record);
+        status = record_load(words[0], data, &arena, &record);
     if (!status)
         status = record_write(&record, key, &out);
     if (!status)
         status = write_file(words[1], &out);
     answer(status, "");
-    if (file)
-        fclose(file);
     ulp_key_free(key);
     arena_release(&arena);
     buffer_release(&out);
+    return 0;
+}
+
+static int read_record(char **words) {
+    static uint8_t data[RECORD_ROOM];
+    struct arena arena = {0};
+    struct record record;
+
+    answer(record_load(words[0], data, &arena, &record), "");
+    arena_release(&arena);
     return 0;
 }
 
@@ -447,9 +468,9 @@ static int request(char **words, size_t count) {
         const char *name;
         size_t words;
         int (*serve)(char **words);
-    } verbs[] = {{"publish", 8, publish}, {"announce", 3, announce},   {"handover", 4, handover},
-                 {"check", 2, check},     {"follow", 6, follow},       {"rewrite", 3, rewrite},
-                 {"clock", 1, set_clock}, {"memory", 3, follow_memory}};
+    } verbs[] = {{"publish", 8, publish}, {"announce", 3, announce}, {"handover", 4, handover},
+                 {"check", 2, check},     {"follow", 6, follow},     {"rewrite", 3, rewrite},
+                 {"clock", 1, set_clock}, {"read", 1, read_record},  {"memory", 3, follow_memory}};
 
     if (count >= 7 && strcmp(words[0], "way") == 0)
         return way(words + 1, count - 1);

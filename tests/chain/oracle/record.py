@@ -224,9 +224,9 @@ def read(data):
     ancestors = [reader.take(32) for _ in ancestors_of(sequence)]
     numbers = [reader.varint() for _ in range(4)]
     record = Record(run_id, sequence, ancestors, *numbers, reader.take(32))
+    record.boundary = reader.limited(sequence, "the boundary")
     grown = record.epoch < sequence and record.version < sequence
     check(grown, "more versions or epochs than records", "ULP_E_JUMP")
-    record.boundary = reader.limited(sequence, "the boundary")
     record.handovers = read_handovers(reader, sequence)
     anchors = reader.limited(ANCHORS, "anchors")
     record.anchors = [read_anchor(reader, record.version) for _ in range(anchors)]

@@ -106,6 +106,12 @@ def checker_says(vector, store, scratch):
     return said["check"], said["follow"]
 
 
+def planned_bytes(vector, store):
+    """What the checker would fetch: both take the cheapest way."""
+    base = read_safetensors(vector.base()) if vector.base() else None
+    return checker.check(store, RUN, base=base)["plan"]["bytes"]
+
+
 class LibrarySays:
     def __init__(self, library):
         self.native = library
@@ -128,8 +134,11 @@ class LibrarySays:
         follow, said = self.follow(store, replica, vector.base(), keys, age)
         if follow == "ULP_OK":
             held = read_safetensors(next((replica / "current").glob("*.safetensors")))
-            if root(held).hex() != said:
+            found, fetched = said.split()
+            if root(held).hex() != found:
                 return check, "another root"
+            if not known and int(fetched) != planned_bytes(vector, store):
+                return check, f"{fetched} bytes"
         return check, follow
 
 

@@ -62,6 +62,42 @@ ULP_API enum ulp_status ulp_weights_new(const struct ulp_tensor *tensors, size_t
 ULP_API void ulp_weights_free(struct ulp_weights *weights);
 ULP_API void ulp_weights_root(const struct ulp_weights *weights, struct ulp_root *ret_root);
 
+/*
+ * A part of a tensor: rows and columns of it as a matrix, whose rows run along the last extent.
+ * Columns count in words of 8, 4, 2 or 1 bytes, whichever the dtype's width allows. A region must
+ * start and end on 8-byte words of its tensor.
+ */
+struct ulp_region {
+    const char *tensor;
+    uint64_t row, rows;
+    uint64_t column, columns;
+};
+
+/*
+ * A tile: weights of which only these regions are held, sorted by tensor, row, column. All tensors
+ * of the state are described, with their full shapes, and `data` is where the whole tensor would
+ * begin: of its memory only the bytes within the regions are ever read or written, and the rest
+ * need not be there. Tensors without a region need no `data`. Regions are copied.
+ * ulp_tiling_regions() makes them.
+ *
+ * A tile does not give the root of its state, so `state` says it, and ulp_weights_root() repeats
+ * it. That the bytes are those of that state shows when a patch is prepared: unless the sums of the
+ * regions, over all that is held, are then those that the patch's maker had, it is refused.
+ *
+ * ulp_diff() makes the partial patch of these regions, or of those of them that its options name;
+ * no data is needed of tensors that have none. ulp_apply_prepare_parts() takes patches of
+ * just these regions, with the child's root. A tile remembers no history, and is not squashed.
+ *
+ * ULP_E_REGIONS for regions that overlap, are out of order, tear words or lie outside, and for none
+ * at all: an empty tile has no weights and no patches. ULP_E_OVERLAP when regions of two tensors,
+ * from first byte to last, share memory. Otherwise as ulp_weights_new().
+ */
+ULP_API enum ulp_status ulp_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                             const struct ulp_region *regions, size_t region_count,
+                                             const struct ulp_root *state, struct ulp_pool *pool,
+                                             const struct ulp_progress *progress,
+                                             struct ulp_weights **ret_weights);
+
 /* Working memory, a few tens of MiB for each thread, is kept from call to call; this lets go of
  * it. */
 ULP_API void ulp_weights_trim(struct ulp_weights *weights);
@@ -70,8 +106,9 @@ ULP_API void ulp_weights_trim(struct ulp_weights *weights);
  * History: how each element moved from the state before this one. Patches that are coded with it
  * are smaller, and only who remembers the same can read them. Remembering takes 8 bytes for each
  * element that moved; beyond 64 MiB they are in a temporary file (in TMPDIR, or /tmp), so memory
- * does not grow with the model: ULP_E_NO_SPACE when they do not fit. `before` are all tensors of the state before, in any order. ULP_E_LAYOUT if
- * they are others than those of the weights.
+ * does not grow with the model: ULP_E_NO_SPACE when they do not fit. `before` are all tensors of the
+ * state before, in any order. ULP_E_LAYOUT if they are others than those of the weights,
+ * ULP_E_REGIONS for weights of a tile.
  */
 ULP_API enum ulp_status ulp_weights_remember(struct ulp_weights *weights,
                                              const struct ulp_tensor *before, size_t count,
@@ -90,17 +127,6 @@ enum ulp_coder {
     ULP_CODER_CONTEXT = 1, /* relative to the old weights */
     ULP_CODER_PLAIN = 2,   /* places and new values, readable without the old weights */
     ULP_CODER_DENSE = 3    /* all new values */
-};
-
-/*
- * A part of a tensor: rows and columns of it as a matrix, whose rows run along the last extent.
- * Columns count in words of 8, 4, 2 or 1 bytes, whichever the dtype's width allows. A region must
- * start and end on 8-byte words of its tensor.
- */
-struct ulp_region {
-    const char *tensor;
-    uint64_t row, rows;
-    uint64_t column, columns;
 };
 
 /* All zero is fine, and so is NULL where these are asked for. */
@@ -140,9 +166,9 @@ struct ulp_sink {
  * are. After a failure the sink may have got a part of a patch.
  *
  * ULP_E_LAYOUT for other tensors, or a region of one that is not there; ULP_E_REGIONS for regions
- * that overlap, are out of order, tear words or lie outside; ULP_E_LIMIT for too many of them;
- * ULP_E_USAGE for a coder that there is not, or regions without their number or the other way
- * around.
+ * that overlap, are out of order, tear words or lie outside, or, of a tile, are not held;
+ * ULP_E_LIMIT for too many of them; ULP_E_USAGE for a coder that there is not, or regions without
+ * their number or the other way around.
  */
 ULP_API enum ulp_status ulp_diff(const struct ulp_weights *weights,
                                  const struct ulp_tensor *tensors, size_t count,
@@ -227,7 +253,8 @@ struct ulp_tensor_report {
  * What a patch holds, for each of its tensors: `ret_reports` has room for `info.tensors` of them,
  * in the order of ulp_patch_tensors(). The sizes of steps are known of context-coded chunks; of
  * others only with `base`, which is NULL or the patch's parent, remembering what it needs: else
- * ULP_E_LAYOUT, ULP_E_WRONG_BASE, ULP_E_NEEDS_HISTORY. The bytes fail as in ulp_patch_verify().
+ * ULP_E_LAYOUT, ULP_E_WRONG_BASE, ULP_E_NEEDS_HISTORY; ULP_E_REGIONS for a tile that does not hold
+ * what the patch covers. The bytes fail as in ulp_patch_verify().
  */
 ULP_API enum ulp_status ulp_patch_inspect(const struct ulp_patch *patch,
                                           const struct ulp_weights *base, struct ulp_pool *pool,
@@ -235,7 +262,9 @@ ULP_API enum ulp_status ulp_patch_inspect(const struct ulp_patch *patch,
                                           struct ulp_tensor_report *ret_reports);
 
 /* The root that partial patches lead to together. ULP_E_REGIONS unless their regions tile all
- * tensors, ULP_E_LAYOUT if they are for different ones, ULP_E_LIMIT for too many regions. */
+ * tensors, ULP_E_LAYOUT if they are for different ones, ULP_E_WRONG_BASE if they start from
+ * different states, ULP_E_LIMIT for too many regions. Only their tables are looked at: of patches
+ * from ulp_patch_open_source() nothing more is fetched. */
 ULP_API enum ulp_status ulp_parts_root(const struct ulp_patch *const *parts, size_t count,
                                        struct ulp_root *ret_child);
 
@@ -270,8 +299,8 @@ struct ulp_apply_report {
  *
  * ULP_E_LAYOUT, ULP_E_WRONG_BASE and ULP_E_NEEDS_HISTORY when the weights are others than it needs;
  * ULP_E_CHECKSUM, ULP_E_CODE and ULP_E_TABLE when its bytes are wrong; ULP_E_WRONG_RESULT when they
- * lead elsewhere; ULP_E_REGIONS for a partial patch that does not tile all tensors by itself;
- * ULP_E_NO_SPACE when the changes do not fit the spill directory.
+ * lead elsewhere; ULP_E_REGIONS for a partial patch that does not tile all tensors by itself, or
+ * weights of a tile; ULP_E_NO_SPACE when the changes do not fit the spill directory.
  */
 struct ulp_apply;
 
@@ -284,6 +313,13 @@ ULP_API enum ulp_status ulp_apply_prepare(struct ulp_weights *weights,
  * The same for partial patches, all or none of them. `child` is the root that they must lead to; it
  * may be NULL when their regions tile all tensors. ULP_E_REGIONS for parts that overlap, or a whole
  * patch among them.
+ *
+ * To weights of a tile, patches are applied whose regions are just those of the tile. Verified are
+ * the parent's root and, for each piece of a region, that its sum over all that is held is
+ * afterwards the one that the patch names: ULP_E_WRONG_RESULT for held weights that are not those
+ * of the parent, too. `child` then becomes the root as known; that the patches lead to it is for
+ * the caller to know, from whoever joined all of them with ulp_parts_root(). ULP_E_REGIONS for a
+ * patch of other regions, or a whole one.
  */
 ULP_API enum ulp_status ulp_apply_prepare_parts(struct ulp_weights *weights,
                                                 const struct ulp_patch *const *parts, size_t count,
@@ -363,8 +399,8 @@ ULP_API enum ulp_status ulp_model_recover(const char *path, int *ret_recovered);
  * that the first starts from. Elements that return to their old value drop out. It is whole and
  * coded without history: ULP_E_USAGE for options that ask for regions or history. The weights must
  * remember what the first patch needs: ULP_E_NEEDS_HISTORY. ULP_E_WRONG_BASE for a patch that does
- * not start where the one before it ends, ULP_E_REGIONS for a partial one; otherwise as
- * ulp_apply_prepare().
+ * not start where the one before it ends, ULP_E_REGIONS for a partial one or weights of a tile;
+ * otherwise as ulp_apply_prepare().
  */
 ULP_API enum ulp_status ulp_squash(const struct ulp_weights *weights,
                                    const struct ulp_patch *const *patches, size_t count,

@@ -9,6 +9,7 @@
  *   pool.h    worker threads and progress
  *   model.h   tensors, models on disk, writing them, and the root digest of a state
  *   patch.h   making, reading, applying and squashing patches
+ *   tile.h    which regions of a state each of several ranks holds
  *   store.h   named bytes, wherever they are kept
  *   key.h     keys that sign a run's log, and those that are trusted
  *   run.h     publishing a run to a store, and following it
@@ -32,6 +33,7 @@
 #include <ulpsync/run.h>
 #include <ulpsync/status.h>
 #include <ulpsync/store.h>
+#include <ulpsync/tile.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -22,6 +22,17 @@ enum ulp_status ulp_weights_new(const struct ulp_tensor *tensors, size_t count,
     return weights_new(tensors, count, pool, progress, ret_weights);
 }
 
+enum ulp_status ulp_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                     const struct ulp_region *regions, size_t region_count,
+                                     const struct ulp_root *state, struct ulp_pool *pool,
+                                     const struct ulp_progress *progress,
+                                     struct ulp_weights **ret_weights) {
+    if ((count && !tensors) || (region_count && !regions) || !state || !ret_weights)
+        return missing(__func__);
+    return weights_new_tile(tensors, count, regions, region_count, state, pool, progress,
+                            ret_weights);
+}
+
 void ulp_weights_free(struct ulp_weights *weights) {
     weights_free(weights);
 }

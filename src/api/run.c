@@ -3,9 +3,12 @@
 #include "base/log.h"
 #include "chain/map.h"
 #include "sync/check.h"
+#include "sync/collect.h"
+#include "sync/commit.h"
 #include "sync/memory_holder.h"
 #include "sync/publisher.h"
 #include "sync/replica.h"
+#include "sync/tend.h"
 
 #include <ulpsync/run.h>
 
@@ -231,6 +234,62 @@ enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char 
     if (!status)
         status = follower_catch_up(follower, &report);
     ulp_follower_close(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- care ---- */
+
+enum ulp_status ulp_run_tend(struct ulp_store *store, const char *run, const char *directory,
+                             const struct ulp_run_options *options,
+                             struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!store || !run || !directory)
+        return missing(__func__);
+    status = tend(store, run, directory, options ? options : &plain_options, &report);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
+                                const struct ulp_collect_options *options,
+                                struct ulp_collect_report *ret_report) {
+    static const struct ulp_collect_options plain;
+    struct ulp_collect_report report = {0};
+    enum ulp_status status;
+
+    if (!store || !run)
+        return missing(__func__);
+    status = collect(store, run, options ? options : &plain, &report);
+    if (!status && ret_report)
+        *ret_report = report;
+    return status;
+}
+
+enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const struct ulp_key *from,
+                              const struct ulp_key *to, struct ulp_run_report *ret_report) {
+    const struct addition addition = {.folder = UINT64_MAX, .hand_over_from = from, .key = to};
+    struct ulp_run_report report = {0};
+    struct ulp_follower *follower = NULL;
+    struct holder *holder = NULL;
+    bool moved = false;
+    enum ulp_status status;
+
+    if (!store || !run || !from || !to)
+        return missing(__func__);
+    status = memory_holder_open(NULL, 0, &plain_options, &holder);
+    if (!status)
+        status = follower_new(store, run, &plain_options, holder, &follower);
+    if (!status)
+        status = follower_look(follower, &report);
+    if (!status)
+        status = commit(follower, &addition, &report, &moved);
+    if (!status)
+        report.head = record_summary(&follower->holder->seen.record);
+    report.fresh = !status;
+    follower_free(follower);
     give_report(status, &report, ret_report);
     return status;
 }

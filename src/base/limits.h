@@ -40,6 +40,11 @@
 #define LIMIT_REGIONS (1u << 22)
 #define LIMIT_REGION_PAIRS (1u << 28)
 
+/* Tiles of a state, and the rules that cut it: text of some ten lines. */
+#define LIMIT_TILES 1024u
+#define LIMIT_TILING_BYTES (1u << 16)
+#define LIMIT_TILING_RULES 1024u
+
 /* The table at the end of a patch: names, sums of the pieces, places of the chunks. */
 #define LIMIT_TABLE_BYTES (1u << 30)
 
@@ -58,9 +63,6 @@
 
 /* How often the key that signs a run may change. */
 #define LIMIT_HANDOVERS 64u
-
-/* Tiles of a state, beside what is common to all. */
-#define LIMIT_TILES 1024u
 
 /* Keys whose signatures one follower accepts, and the file that lists them. */
 #define LIMIT_TRUSTED_KEYS 64u

@@ -24,7 +24,7 @@ struct staging_room apply_room(const struct ulp_apply_options *options) {
 
 struct prepare_job {
     struct ulp_apply *apply;
-    size_t *first_piece; /* NULL for a whole patch */
+    size_t *first_piece; /* of each tensor, for parts of a whole state; else NULL */
     struct lock lock;
     atomic_uint_fast64_t decode_ns, digest_ns;
 };
@@ -58,7 +58,10 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
     const struct table *table = &part->patch->table;
     struct decode_job decode = {.patch = part->patch,
                                 .old = apply->weights->tensors,
-                                .target = {apply->sums, job->first_piece, &job->lock}};
+                                .target = {.sums = apply->sums,
+                                           .first_piece = job->first_piece,
+                                           .lock = &job->lock,
+                                           .first_held = part->first_held}};
     struct decode_times times = {0};
     struct worker *worker = NULL;
     enum ulp_status status = ULP_OK;
@@ -78,15 +81,20 @@ static enum ulp_status prepare_chunk(void *user, uint64_t task) {
         atomic_fetch_add(&job->digest_ns, times.digest_ns);
     }
     if (!status && !job->first_piece)
-        status = decode_check(part->patch, chunk, apply->sums);
+        status = decode_check(part->patch, chunk, &decode.target);
     return status;
 }
 
 /* Of a whole patch the sums are those of its table, which give its child root, so this holds; of
- * parts, this is where it shows whether they fit together. */
+ * parts, this is where it shows whether they fit together. A tile does not give a root: its sums
+ * are those of its patches, and that these belong to the child is for the caller to know. */
 static enum ulp_status check_result(struct ulp_apply *apply) {
-    enum ulp_status status = table_root(&apply->weights->grid, apply->sums, &apply->root);
+    enum ulp_status status = ULP_OK;
 
+    if (apply->weights->grid.whole)
+        status = table_root(&apply->weights->grid, apply->sums, &apply->root);
+    else
+        apply->root = apply->report.child;
     if (!status && !same_root(&apply->root, &apply->report.child))
         status = fail(ULP_E_WRONG_RESULT, "%s would lead to state %s..., not to %s...",
                       quote(apply->parts[0].patch->name).text, short_root(&apply->root).hex,
@@ -108,6 +116,9 @@ static enum ulp_status make_parts(struct ulp_apply *apply, const struct ulp_patc
         apply->report.changed += patches[i]->table.changes;
         status =
             mem_zeroed(patches[i]->table.grid.chunk_count, sizeof *part->chunks, &part->chunks);
+        if (!status && !apply->weights->grid.whole)
+            status = grid_find_regions(&apply->weights->grid, &patches[i]->table.grid,
+                                       &part->first_held);
     }
     return status;
 }
@@ -116,7 +127,7 @@ static enum ulp_status run_tasks(struct ulp_apply *apply, const struct ulp_progr
     struct prepare_job job = {.apply = apply};
     enum ulp_status status = ULP_OK;
 
-    if (!apply->parts[0].patch->table.grid.whole)
+    if (!apply->parts[0].patch->table.grid.whole && apply->weights->grid.whole)
         status = grid_first_pieces(&apply->weights->grid, &job.first_piece);
     lock_make(&job.lock);
     if (!status)
@@ -270,8 +281,10 @@ enum ulp_status apply_prepare(struct ulp_weights *weights, const struct ulp_patc
 void apply_free(struct ulp_apply *apply) {
     if (!apply)
         return;
-    for (size_t i = 0; i < apply->part_count; i++)
+    for (size_t i = 0; i < apply->part_count; i++) {
         mem_free(apply->parts[i].chunks);
+        mem_free(apply->parts[i].first_held);
+    }
     mem_free(apply->parts);
     moves_free(apply->moves);
     staging_free(apply->staging);

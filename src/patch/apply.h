@@ -13,6 +13,7 @@
 struct apply_part {
     const struct ulp_patch *patch;
     struct decoded_chunk *chunks; /* values are new before a commit and old after it */
+    size_t *first_held;           /* of each of its regions the first piece of a tile; else NULL */
     uint64_t first_task;          /* tasks of all parts are numbered through: one for each chunk */
 };
 

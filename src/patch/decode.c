@@ -54,6 +54,13 @@ static enum ulp_status decode_block(struct decoding *d, uint64_t announced) {
     return status;
 }
 
+/* The sum of a piece of the patch, where the state has the same pieces. */
+static struct ulp_sum *sum_of_piece(const struct sum_target *target, const struct grid *grid,
+                                    size_t piece) {
+    return &target->sums[target->first_held ? held_piece(target->first_held, &grid->pieces[piece])
+                                            : piece];
+}
+
 /* Elements that lie end to end are summed as if they were in their tensor. */
 static void adjust_sum(struct decoding *d) {
     const struct sum_target *target = &d->job->target;
@@ -68,7 +75,8 @@ static void adjust_sum(struct decoding *d) {
                        place_offset(block, 0) / DIGEST_WORD_BYTES, width, positions, count, values,
                        &target->sums[block->piece]);
     } else if (!target->first_piece) {
-        place_replace(block, block_data(d), positions, count, values, &target->sums[block->piece]);
+        place_replace(block, block_data(d), positions, count, values,
+                      sum_of_piece(target, block->grid, block->piece));
     } else {
         const size_t tensor = piece_region(block->grid, block->piece)->tensor;
 
@@ -113,15 +121,16 @@ enum ulp_status decode_chunk(const struct decode_job *job, size_t chunk, struct 
 }
 
 enum ulp_status decode_check(const struct ulp_patch *patch, size_t chunk,
-                             const struct ulp_sum *sums) {
-    const struct grid_chunk *of = &patch->table.grid.chunks[chunk];
+                             const struct sum_target *target) {
+    const struct grid *grid = &patch->table.grid;
+    const struct grid_chunk *of = &grid->chunks[chunk];
 
     for (size_t i = of->first_piece; i < (size_t)of->first_piece + of->pieces; i++) {
-        if (memcmp(&sums[i], &patch->table.sums[i], sizeof sums[i]) != 0)
+        if (memcmp(sum_of_piece(target, grid, i), &patch->table.sums[i],
+                   sizeof patch->table.sums[i]) != 0)
             return fail(ULP_E_WRONG_RESULT,
                         "%s: tensor %s would not become what the patch says; nothing was written",
-                        quote(patch->name).text,
-                        quote(piece_tensor(&patch->table.grid, i)->name).text);
+                        quote(patch->name).text, quote(piece_tensor(grid, i)->name).text);
     }
     return ULP_OK;
 }

@@ -17,9 +17,16 @@ struct decoded_chunk {
 
 /* Where the sums of a state are that is being patched. */
 struct sum_target {
-    struct ulp_sum *sums;      /* of the pieces of whole tensors */
-    const size_t *first_piece; /* of each tensor; for patches of regions, else NULL */
-    struct lock *lock;         /* guards the sums then: regions may meet in a piece */
+    struct ulp_sum *sums; /* of the pieces of a whole state or of a tile */
+
+    /* For patches of regions, else NULL: of each tensor, when the state is whole. The lock guards
+     * the sums then: regions may meet in a piece. */
+    const size_t *first_piece;
+    struct lock *lock;
+
+    /* For patches of regions, else NULL: of each of them, when the state is a tile. Its pieces are
+     * then those of the patch, if not in the same order. */
+    const size_t *first_held;
 };
 
 struct decode_job {
@@ -43,8 +50,8 @@ enum ulp_status decode_chunk(const struct decode_job *job, size_t chunk, struct 
                              struct decoded_chunk *into, struct decode_times *times);
 
 /* ULP_E_WRONG_RESULT, naming the tensor, unless the sums of the chunk's pieces are those of its
- * table; not for patches of regions. */
+ * table; not for regions of a whole state, whose pieces are others. */
 enum ulp_status decode_check(const struct ulp_patch *patch, size_t chunk,
-                             const struct ulp_sum *sums);
+                             const struct sum_target *target);
 
 #endif

@@ -75,12 +75,26 @@ struct ulp_diff_report diff_report(const struct patch_output *output) {
     return report;
 }
 
-/* A whole patch starts from the sums that are known. Those of regions are not among the weights'
- * pieces, so they are summed up first. */
+/* The pieces of a tile's regions are known, if in another order. */
+static enum ulp_status start_from_tile(const struct grid *grid, const struct ulp_weights *weights,
+                                       struct ulp_sum *sums) {
+    size_t *first = NULL;
+    enum ulp_status status = grid_find_regions(&weights->grid, grid, &first);
+
+    for (size_t i = 0; !status && i < grid->piece_count; i++)
+        sums[i] = weights->sums[held_piece(first, &grid->pieces[i])];
+    mem_free(first);
+    return status;
+}
+
+/* A whole patch starts from the sums that are known. Those of regions are not among the pieces of a
+ * whole state, so they are summed up first. */
 static enum ulp_status start_sums(struct diff_job *job, const struct ulp_weights *weights,
                                   struct ulp_pool *pool) {
     const struct grid *grid = &job->output.table.grid;
 
+    if (!weights->grid.whole)
+        return start_from_tile(grid, weights, job->output.table.sums);
     if (grid->whole && grid->piece_count)
         memcpy(job->output.table.sums, weights->sums, grid->piece_count * sizeof *weights->sums);
     return grid->whole ? ULP_OK
@@ -114,6 +128,15 @@ enum ulp_status diff_options_check(const struct ulp_diff_options *options) {
     return ULP_OK;
 }
 
+/* Of a tile everything that is held, unless only some of its regions are asked for. */
+static enum ulp_status table_of_options(const struct ulp_weights *weights,
+                                        const struct ulp_diff_options *options,
+                                        struct table *ret_table) {
+    if (options->regions)
+        return table_for(weights, options->regions, options->region_count, ret_table);
+    return table_for(weights, weights->regions, weights->region_count, ret_table);
+}
+
 enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                      size_t count, const struct ulp_diff_options *options,
                      const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
@@ -128,7 +151,7 @@ enum ulp_status diff(const struct ulp_weights *weights, const struct ulp_tensor 
     if (!status)
         status = diff_options_check(options);
     if (!status)
-        status = table_for(weights, options->regions, options->region_count, &table);
+        status = table_of_options(weights, options, &table);
     if (!status) {
         job.encode.new = new;
         status = output_begin(sink, &table, &job.output);

@@ -53,6 +53,35 @@ enum ulp_status fit_base(const struct ulp_weights *weights, const struct ulp_pat
     return fit_history(weights, patch);
 }
 
+enum ulp_status fit_held(const struct ulp_weights *weights, const struct ulp_patch *patch) {
+    size_t *first = NULL;
+    enum ulp_status status;
+
+    if (weights->grid.whole)
+        return ULP_OK;
+    if (patch->table.grid.whole)
+        return fail(ULP_E_REGIONS,
+                    "%s is a whole patch, but these weights are a tile; take the patch of the tile",
+                    quote(patch->name).text);
+    status = grid_find_regions(&weights->grid, &patch->table.grid, &first);
+    mem_free(first);
+    return status;
+}
+
+/* Regions do not overlap, and each is one that is held: so their number says whether these are all.
+ * A region that was left out would not be the child's. */
+static enum ulp_status check_covered(const struct ulp_weights *weights,
+                                     const struct ulp_patch *const *parts, size_t count) {
+    size_t regions = 0;
+
+    for (size_t i = 0; i < count; i++)
+        regions += parts[i]->table.grid.region_count;
+    if (weights->grid.whole || regions == weights->region_count)
+        return ULP_OK;
+    return fail(ULP_E_REGIONS, "the patch covers %zu of %zu regions that the weights hold", regions,
+                weights->region_count);
+}
+
 static enum ulp_status check_apart(const struct ulp_patch *const *parts, size_t count);
 
 enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_patch *const *parts,
@@ -67,9 +96,13 @@ enum ulp_status fit_check(const struct ulp_weights *weights, const struct ulp_pa
                         quote(parts[i]->name).text);
         status = layout_compare(weights->tensors, weights->count, parts[i]->table.tensors,
                                 parts[i]->table.tensor_count, "the model", "the patch");
+        if (!status)
+            status = fit_held(weights, parts[i]);
     }
     if (!status && !whole)
         status = check_apart(parts, count);
+    if (!status)
+        status = check_covered(weights, parts, count);
     if (status)
         return status;
     /* a step in which nothing moved is made all the same: it is what is remembered afterwards */
@@ -145,7 +178,9 @@ static enum ulp_status check_tiling(const struct ulp_patch *const *parts, size_t
     if (!status)
         status = grid_make(first->tensors, first->tensor_count, NULL, 0, &whole);
     if (!status && all.words != whole.words)
-        status = fail(ULP_E_REGIONS, "the parts cover %llu of %llu elements",
+        status = fail(ULP_E_REGIONS,
+                      "the parts cover %llu of %llu elements; give the others, too, or the root "
+                      "that these lead to",
                       (unsigned long long)all.words, (unsigned long long)whole.words);
     grid_release(&all);
     grid_release(&whole);
@@ -172,6 +207,19 @@ static enum ulp_status root_of_parts(const struct ulp_patch *const *parts, size_
     return root_of_sums(first->tensors, order, first->tensor_count, totals, ret_child);
 }
 
+/* Parts made from different states are none of one patch, even where their regions fit together. */
+static enum ulp_status check_sibling(const struct ulp_patch *first, const struct ulp_patch *part) {
+    const struct table *one = &first->table, *other = &part->table;
+    enum ulp_status status = layout_compare(other->tensors, other->tensor_count, one->tensors,
+                                            one->tensor_count, "one part", "another");
+
+    if (!status && !same_root(&one->parent, &other->parent))
+        status = fail(ULP_E_WRONG_BASE, "%s starts from state %s..., but another part from %s...",
+                      quote(part->name).text, short_root(&other->parent).hex,
+                      short_root(&one->parent).hex);
+    return status;
+}
+
 enum ulp_status parts_root(const struct ulp_patch *const *parts, size_t count,
                            struct ulp_root *ret_child) {
     struct ulp_sum *totals = NULL;
@@ -181,9 +229,7 @@ enum ulp_status parts_root(const struct ulp_patch *const *parts, size_t count,
     if (!count)
         return fail(ULP_E_USAGE, "no parts were given");
     for (size_t i = 0; !status && i < count; i++)
-        status = layout_compare(parts[i]->table.tensors, parts[i]->table.tensor_count,
-                                parts[0]->table.tensors, parts[0]->table.tensor_count, "one part",
-                                "another");
+        status = check_sibling(parts[0], parts[i]);
     if (!status)
         status = check_tiling(parts, count);
     if (!status)

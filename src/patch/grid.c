@@ -16,8 +16,7 @@ static uint64_t words_of(const struct ulp_tensor *tensor) {
     return tensor->bytes / word_bytes_of(tensor->bits);
 }
 
-/* A tensor as rows and columns: the last extent runs along a row. */
-static void view_of(const struct ulp_tensor *tensor, uint64_t *ret_rows, uint64_t *ret_pitch) {
+void grid_view(const struct ulp_tensor *tensor, uint64_t *ret_rows, uint64_t *ret_pitch) {
     uint64_t words = words_of(tensor), rows = 1;
 
     for (uint32_t i = 0; i + 1 < tensor->rank; i++)
@@ -36,7 +35,7 @@ static enum ulp_status whole_tensors(struct grid *grid) {
 
         region->tensor = (uint32_t)i;
         region->box.tensor = grid->tensors[i].name;
-        view_of(&grid->tensors[i], &region->box.rows, &region->pitch);
+        grid_view(&grid->tensors[i], &region->box.rows, &region->pitch);
         region->box.columns = region->pitch;
         region->words = words_of(&grid->tensors[i]);
     }
@@ -53,16 +52,18 @@ static enum ulp_status bad_region(const struct ulp_region *box, const char *what
 }
 
 /* The digest works on 8-byte words, which must not be torn between two owners. */
-static bool on_words(const struct grid_region *region, uint64_t rows, unsigned width) {
-    const uint64_t per_word = 8 / width;
-    const struct ulp_region *box = &region->box;
-    bool to_the_end = box->row + box->rows == rows && box->column + box->columns == region->pitch;
-    uint64_t start = box->row * region->pitch + box->column;
+bool grid_on_words(const struct ulp_tensor *tensor, const struct ulp_region *box) {
+    const uint64_t per_word = 8 / word_bytes_of(tensor->bits);
+    uint64_t rows, pitch, start;
+    bool to_the_end;
 
-    if (box->columns == region->pitch || box->rows == 1)
-        return start % per_word == 0 && (to_the_end || (start + region->words) % per_word == 0);
-    return region->pitch % per_word == 0 && box->column % per_word == 0 &&
-           box->columns % per_word == 0;
+    grid_view(tensor, &rows, &pitch);
+    start = box->row * pitch + box->column;
+    to_the_end = box->row + box->rows == rows && box->column + box->columns == pitch;
+    if (box->columns == pitch || box->rows == 1)
+        return start % per_word == 0 &&
+               (to_the_end || (start + box->rows * box->columns) % per_word == 0);
+    return pitch % per_word == 0 && box->column % per_word == 0 && box->columns % per_word == 0;
 }
 
 static enum ulp_status measure_region(const struct grid *grid, struct grid_region *region) {
@@ -70,12 +71,12 @@ static enum ulp_status measure_region(const struct grid *grid, struct grid_regio
     const struct ulp_region *box = &region->box;
     uint64_t rows;
 
-    view_of(tensor, &rows, &region->pitch);
+    grid_view(tensor, &rows, &region->pitch);
     if (!box->rows || !box->columns || box->row > rows || box->rows > rows - box->row ||
         box->column > region->pitch || box->columns > region->pitch - box->column)
         return bad_region(box, "not inside of it");
     region->words = box->rows * box->columns;
-    if (!on_words(region, rows, word_bytes_of(tensor->bits)))
+    if (!grid_on_words(tensor, box))
         return bad_region(box, "does not start and end on words of 8 bytes");
     return ULP_OK;
 }
@@ -297,6 +298,67 @@ enum ulp_status grid_first_pieces(const struct grid *grid, size_t **ret_first) {
     *ret_first = first;
     return ULP_OK;
 }
+
+/* ---- regions of one grid among those of another ---- */
+
+/* Held regions are sorted, so the one that begins like `box` is found by halving. */
+static const struct grid_region *region_like(const struct grid *held,
+                                             const struct grid_region *wanted) {
+    size_t low = 0, high = held->region_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (in_order(&held->regions[middle], wanted))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == held->region_count || in_order(wanted, &held->regions[low]) ||
+        held->regions[low].box.rows != wanted->box.rows ||
+        held->regions[low].box.columns != wanted->box.columns)
+        return NULL;
+    return &held->regions[low];
+}
+
+static enum ulp_status first_piece_of_regions(const struct grid *grid, size_t **ret_first) {
+    size_t *first = NULL;
+    enum ulp_status status = mem_zeroed(grid->region_count, sizeof *first, &first);
+
+    if (status)
+        return status;
+    for (size_t i = grid->piece_count; i-- > 0;)
+        first[grid->pieces[i].region] = i;
+    *ret_first = first;
+    return ULP_OK;
+}
+
+enum ulp_status grid_find_regions(const struct grid *held, const struct grid *part,
+                                  size_t **ret_first) {
+    size_t *first_held = NULL, *first = NULL;
+    enum ulp_status status = first_piece_of_regions(held, &first_held);
+
+    if (!status)
+        status = mem_zeroed(part->region_count, sizeof *first, &first);
+    for (size_t i = 0; !status && i < part->region_count; i++) {
+        const struct grid_region *found = region_like(held, &part->regions[i]);
+
+        if (found)
+            first[i] = first_held[found - held->regions];
+        else
+            status =
+                bad_region(&part->regions[i].box, "not one of the regions that the weights hold");
+    }
+    mem_free(first_held);
+    if (status) {
+        mem_free(first);
+        return status;
+    }
+    *ret_first = first;
+    return ULP_OK;
+}
+
+/* ---- blocks ---- */
 
 /* Starts in front of the first block. */
 struct block_walk block_walk_start(const struct grid *grid, size_t chunk) {

@@ -60,12 +60,28 @@ enum ulp_status grid_make(const struct ulp_tensor *tensors, size_t count,
                           struct grid *ret_grid);
 void grid_release(struct grid *grid);
 
+/* A tensor as rows and columns: the last extent runs along a row. */
+void grid_view(const struct ulp_tensor *tensor, uint64_t *ret_rows, uint64_t *ret_pitch);
+
+/* Whether a region, which is inside of its tensor, starts and ends on words of 8 bytes. */
+bool grid_on_words(const struct ulp_tensor *tensor, const struct ulp_region *box);
+
 static inline const struct grid_region *piece_region(const struct grid *grid, size_t piece) {
     return &grid->regions[grid->pieces[piece].region];
 }
 
 /* Where the pieces of each tensor begin, in a grid of whole tensors. */
 enum ulp_status grid_first_pieces(const struct grid *grid, size_t **ret_first);
+
+/* Of each region of `part` the first piece in `held`, a grid of the same tensors; its other pieces
+ * follow. ULP_E_REGIONS for a region that `held` has not, with just these bounds. */
+enum ulp_status grid_find_regions(const struct grid *held, const struct grid *part,
+                                  size_t **ret_first);
+
+/* The same piece in `held`. */
+static inline size_t held_piece(const size_t *first, const struct grid_piece *piece) {
+    return first[piece->region] + (size_t)(piece->first / GRID_PIECE_WORDS);
+}
 
 static inline const struct ulp_tensor *piece_tensor(const struct grid *grid, size_t piece) {
     return &grid->tensors[piece_region(grid, piece)->tensor];

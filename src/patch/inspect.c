@@ -132,6 +132,8 @@ enum ulp_status patch_inspect(const struct ulp_patch *patch, const struct ulp_we
 
     if (base) {
         status = fit_base(base, patch);
+        if (!status)
+            status = fit_held(base, patch);
         job.old = base->tensors;
         job.moves = base->moves;
     }

@@ -128,7 +128,7 @@ static enum ulp_status travel(const struct squash_job *job, size_t chunk, size_t
             status = decode_chunk(&decode, chunk, t->worker, &t->changes, &times);
     }
     if (!status)
-        status = decode_check(patch, chunk, job->sums);
+        status = decode_check(patch, chunk, &decode.target);
     return status ? status : step(&job->weights->grid, chunk, t);
 }
 
@@ -150,7 +150,8 @@ static enum ulp_status squash_chunk(void *user, uint64_t index) {
     if (!status)
         status = encode_chunk(&encode, chunk, t.worker, job->output.table.sums, &encoded);
     if (!status)
-        status = decode_check(job->patches[job->count - 1], chunk, job->output.table.sums);
+        status = decode_check(job->patches[job->count - 1], chunk,
+                              &(struct sum_target){.sums = job->output.table.sums});
     if (!status)
         status = output_chunk(&job->output, chunk, t.worker->bytes.data, t.worker->bytes.used,
                               encoded.changes);
@@ -174,7 +175,9 @@ static enum ulp_status check_chain(const struct ulp_weights *weights,
         enum ulp_status status;
 
         if (!table->grid.whole)
-            return fail(ULP_E_REGIONS, "%s covers only regions; join it with its siblings first",
+            return fail(ULP_E_REGIONS,
+                        "%s covers only regions, and only whole patches are squashed; apply it "
+                        "together with those of the other regions",
                         quote(patches[i]->name).text);
         status = layout_compare(weights->tensors, weights->count, table->tensors,
                                 table->tensor_count, "the base", "the patch");
@@ -224,6 +227,8 @@ enum ulp_status squash(const struct ulp_weights *weights, const struct ulp_patch
     status = diff_options_check(options);
     if (!status && (options->regions || options->history))
         status = fail(ULP_E_USAGE, "a squashed patch is whole and without history");
+    if (!status)
+        status = weights_check_whole(weights, "squashing");
     if (!status)
         status = check_chain(weights, patches, count);
     if (!status)

@@ -12,16 +12,23 @@ struct ulp_weights {
     struct arena arena;
     struct ulp_tensor *tensors; /* in name order */
     size_t count;
-    struct grid grid;
+    struct ulp_region *regions; /* of a tile: what is held; else NULL, and everything is */
+    size_t region_count;
+    struct grid grid;     /* of what is held */
     struct ulp_sum *sums; /* of the grid's pieces */
-    struct ulp_root root;
-    struct moves *moves; /* NULL when nothing is remembered */
+    struct ulp_root root; /* of the whole state; who holds a tile was told it */
+    struct moves *moves;  /* NULL when nothing is remembered */
     struct workers
         *workers; /* their memory serves all patches that are made of and applied to it */
 };
 
 enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
                             const struct ulp_progress *progress, struct ulp_weights **ret_weights);
+enum ulp_status weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                 const struct ulp_region *regions, size_t region_count,
+                                 const struct ulp_root *state, struct ulp_pool *pool,
+                                 const struct ulp_progress *progress,
+                                 struct ulp_weights **ret_weights);
 void weights_free(struct ulp_weights *weights);
 
 enum ulp_status weights_remember(struct ulp_weights *weights, const struct ulp_tensor *before,
@@ -33,7 +40,11 @@ enum ulp_status weights_remember_in(struct ulp_weights *weights, const struct ul
                                     size_t count, struct staging_room room, struct ulp_pool *pool,
                                     const struct ulp_progress *progress);
 
-/* Descriptions of `tensors` in the weights' order, in `arena`; ULP_E_LAYOUT if they are others. */
+/* ULP_E_REGIONS for a tile: `doing` begins the message. */
+enum ulp_status weights_check_whole(const struct ulp_weights *weights, const char *doing);
+
+/* Descriptions of `tensors` in the weights' order, in `arena`; ULP_E_LAYOUT if they are others.
+ * Those of which a tile holds nothing need no data. */
 enum ulp_status weights_match(const struct ulp_weights *weights, const struct ulp_tensor *tensors,
                               size_t count, struct arena *arena, struct ulp_tensor **ret_tensors);
 

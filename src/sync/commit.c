@@ -13,16 +13,20 @@
 #define TRIES 16u
 
 /* Who hands over keeps what was handed over before. */
-static enum ulp_status add_handover(struct record *record, const struct handover *handover,
+static enum ulp_status add_handover(struct record *record, const struct addition *a,
                                     struct arena *arena) {
-    struct handover *all = NULL;
+    struct handover *all = NULL, handover;
     enum ulp_status status = arena_zeroed(arena, record->handover_count + 1, sizeof *all, &all);
+
+    if (!status)
+        status = handover_make(record, record->sequence, a->hand_over_from, &a->key->public_key,
+                               &handover);
 
     if (status)
         return status;
     if (record->handover_count)
         memcpy(all, record->handovers, record->handover_count * sizeof *all);
-    all[record->handover_count++] = *handover;
+    all[record->handover_count++] = handover;
     record->handovers = all;
     return ULP_OK;
 }
@@ -51,23 +55,27 @@ static enum ulp_status compose(const struct log_entry *seen, const struct additi
     }
     if (!status && a->anchor)
         status = map_add_anchor(&record, a->anchor, arena);
-    if (!status && a->handover)
-        status = add_handover(&record, a->handover, arena);
+    if (!status && a->hand_over_from)
+        status = add_handover(&record, a, arena);
     if (!status && a->keep_anchors)
         status = map_trim(&record, a->keep_anchors, arena);
     *ret_record = record;
     return status;
 }
 
-/* Whoever signs a run must be the one who signed it before. */
+/* Whoever signs a run must be the one who signed it before, or hands over. */
 static enum ulp_status check_key(const struct record *seen, const struct addition *a,
                                  const char *run) {
+    const struct ulp_key *before = a->hand_over_from ? a->hand_over_from : a->key;
+
     if (!seen->is_signed)
-        return ULP_OK;
-    if (!a->key)
-        return fail(ULP_E_UNSIGNED, "run %s is signed; publishing to it needs its key",
+        return a->hand_over_from
+                   ? fail(ULP_E_UNSIGNED, "run %s is not signed by any key", quote(run).text)
+                   : ULP_OK;
+    if (!before)
+        return fail(ULP_E_UNSIGNED, "run %s is signed; adding to it needs its key",
                     quote(run).text);
-    if (!a->handover && memcmp(&a->key->public_key, &seen->signer, sizeof seen->signer) != 0)
+    if (memcmp(&before->public_key, &seen->signer, sizeof seen->signer) != 0)
         return fail(ULP_E_SIGNATURE, "run %s is signed by another key than the one given",
                     quote(run).text);
     return ULP_OK;
@@ -97,7 +105,7 @@ static enum ulp_status fenced(const struct ulp_follower *f, const struct record 
                 (unsigned long long)record->version, quote(f->run).text);
 }
 
-/* Somebody was faster. A record that only changes the map is nothing to us. */
+/* Somebody was faster. Where one of the two only changes the map, that is no matter. */
 static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a, bool *moved) {
     struct holder *holder = f->holder;
     struct log_view view = {
@@ -108,7 +116,7 @@ static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a,
     if (status)
         return status;
     *moved = holder->seen.record.boundary > a->folder;
-    if (holder->seen.record.version != version)
+    if (a->version && holder->seen.record.version != version)
         return fenced(f, &holder->seen.record);
     return holder->seen.record.sequence == sequence
                ? fail(ULP_E_FENCED, "record %llu of run %s was there, and is not any more",

@@ -13,10 +13,10 @@ struct addition {
     bool version;                /* a new one, with this step and root */
     uint64_t step;
     struct ulp_root root;
-    uint64_t folder;                 /* of the parts */
-    bool boundary;                   /* deletion is announced */
-    const struct handover *handover; /* or NULL */
-    const struct ulp_key *key;       /* that signs; NULL: nobody */
+    uint64_t folder;                      /* of the parts */
+    bool boundary;                        /* deletion is announced */
+    const struct ulp_key *hand_over_from; /* or NULL */
+    const struct ulp_key *key;            /* that signs; NULL: nobody */
 };
 
 /*
@@ -24,7 +24,8 @@ struct addition {
  * taken in, if they only change the map; *ret_moved says that one of them announced a deletion that
  * may have hit our parts, and nothing was added: they must be stored again.
  *
- * ULP_E_FENCED if another version was published, or the map has what is to be added.
+ * ULP_E_FENCED if a version was to be added and somebody else added one; ULP_E_EXISTS if the map has
+ * the way or the anchor already.
  */
 enum ulp_status commit(struct ulp_follower *follower, const struct addition *addition,
                        struct ulp_run_report *report, bool *ret_moved);

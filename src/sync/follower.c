@@ -55,7 +55,7 @@ static void stop_travelling(struct ulp_follower *f) {
     f->travelling = false;
 }
 
-static enum ulp_status look_at_log(struct ulp_follower *f, struct ulp_run_report *report) {
+enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *report) {
     struct holder *holder = f->holder;
     struct log_entry culprit = {0};
     struct log_view view = {.store = f->store,
@@ -293,7 +293,7 @@ enum ulp_status follower_poll(struct ulp_follower *f, struct ulp_run_report *rep
 
         if (i)
             error_save(&note);
-        status = f->travelling ? ULP_OK : look_at_log(f, report);
+        status = f->travelling ? ULP_OK : follower_look(f, report);
         if (!status && i && f->holder->seen.record.sequence == before) {
             error_restore(&note); /* nothing has changed: it is just missing */
             return ULP_E_PART_MISSING;

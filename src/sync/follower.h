@@ -28,6 +28,9 @@ enum ulp_status follower_new(struct ulp_store *store, const char *run,
                              const struct ulp_run_options *options, struct holder *holder,
                              struct ulp_follower **ret_follower);
 void follower_free(struct ulp_follower *follower);
+
+/* Looks at the log, and at nothing else. */
+enum ulp_status follower_look(struct ulp_follower *follower, struct ulp_run_report *report);
 enum ulp_status follower_poll(struct ulp_follower *follower, struct ulp_run_report *report);
 enum ulp_status follower_apply(struct ulp_follower *follower, struct ulp_run_report *report);
 

@@ -69,12 +69,6 @@ struct bytes directory_bytes(const char *directory) {
     return bytes;
 }
 
-void assert_same_bytes(const struct bytes *a, const struct bytes *b) {
-    assert_int_equal(a->used, b->used);
-    if (memcmp(a->data, b->data, a->used) != 0)
-        fail_msg("bytes differ");
-}
-
 struct path shard_path(const struct disk *disk, unsigned shard, unsigned shards) {
     char name[64];
 

@@ -36,7 +36,6 @@ void assert_holds_root(const char *path, const struct ulp_root *root);
 
 /* Names and contents of all files of a directory, hidden ones too. */
 struct bytes directory_bytes(const char *directory);
-void assert_same_bytes(const struct bytes *a, const struct bytes *b);
 
 struct bytes file_bytes(const char *path);
 void write_file(const char *path, const void *data, size_t bytes);

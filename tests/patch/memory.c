@@ -180,6 +180,35 @@ static enum ulp_status apply_parts(void) {
     return there_and_back(apply, status);
 }
 
+/* The holder of a tile makes its patch and is patched. */
+static enum ulp_status tile(void) {
+    const struct ulp_diff_options diff_options = {.pool = bench.pool};
+    const struct ulp_apply_options options = {.pool = bench.pool};
+    const struct ulp_patch *part = bench.parts[0];
+    struct ulp_weights *weights = NULL;
+    struct ulp_apply *apply = NULL;
+    struct ulp_root parent, child = {{1}}; /* any: it is taken on trust */
+    enum ulp_status status;
+
+    ulp_weights_root(bench.weights, &parent);
+    status = ulp_weights_new_tile(bench.live.tensors, bench.live.count, left, COUNT(left), &parent,
+                                  bench.pool, NULL, &weights);
+    assert_true(status ? !weights : !!weights);
+    if (!status)
+        status =
+            ulp_diff(weights, bench.next.tensors, bench.next.count, &diff_options, &nowhere, NULL);
+    if (!status)
+        status = ulp_apply_prepare_parts(weights, &part, 1, &child, &options, &apply);
+    assert_true(status ? !apply : !!apply);
+    if (!status) {
+        assert_ok(ulp_apply_commit(apply, NULL, NULL));
+        assert_ok(ulp_apply_undo(apply));
+    }
+    ulp_apply_free(apply);
+    ulp_weights_free(weights);
+    return status;
+}
+
 static enum ulp_status squash(void) {
     const struct ulp_patch *patches[] = {bench.history, bench.back};
     const struct ulp_diff_options options = {.pool = bench.pool};
@@ -221,6 +250,7 @@ static void fail_in_turn(const char *name, enum ulp_status (*call)(void), int pe
     CALL(apply_whole)                                                                              \
     CALL(apply_with_history)                                                                       \
     CALL(apply_parts)                                                                              \
+    CALL(tile)                                                                                     \
     CALL(squash)
 
 static void every_call(unsigned threads, int persistent) {

@@ -206,6 +206,12 @@ void bytes_free(struct bytes *bytes) {
     *bytes = (struct bytes){0};
 }
 
+void assert_same_bytes(const struct bytes *a, const struct bytes *b) {
+    assert_int_equal(a->used, b->used);
+    if (memcmp(a->data, b->data, a->used) != 0)
+        fail_msg("bytes differ");
+}
+
 struct bytes patch_to(const struct ulp_weights *weights, const struct state *to,
                       const struct ulp_diff_options *options) {
     struct bytes bytes = {0};

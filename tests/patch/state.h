@@ -55,6 +55,7 @@ struct bytes {
 };
 struct ulp_sink bytes_sink(struct bytes *bytes);
 void bytes_free(struct bytes *bytes);
+void assert_same_bytes(const struct bytes *a, const struct bytes *b);
 
 /* The patch from `weights` to `to`. */
 struct bytes patch_to(const struct ulp_weights *weights, const struct state *to,

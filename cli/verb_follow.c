@@ -29,8 +29,7 @@ struct following {
 
 static void print_text(const struct following *f, const struct ulp_run_report *report) {
     if (report->version != report->head.version)
-        printf("the run is at version %llu; stopped at ",
-               (unsigned long long)report->head.version);
+        printf("the run is at version %llu; stopped at ", (unsigned long long)report->head.version);
     run_fetched_text(&f->metrics.held, report);
 }
 
@@ -96,10 +95,9 @@ static enum ulp_status note_held(struct following *f, const struct ulp_run_repor
 }
 
 /* The report that each call gives is added to those before it. */
-static enum ulp_status do_one(struct following *f,
-                              enum ulp_status (*call)(struct ulp_follower *,
-                                                      struct ulp_run_report *),
-                              struct ulp_run_report *report) {
+static enum ulp_status
+do_one(struct following *f, enum ulp_status (*call)(struct ulp_follower *, struct ulp_run_report *),
+       struct ulp_run_report *report) {
     const int fresh = report->fresh;
     struct ulp_run_report one = {0};
     enum ulp_status status = call(f->follower, &one);

@@ -184,9 +184,8 @@ static enum ulp_status run(const struct cli_args *args) {
     const char *goal = option_text(args, "out");
     struct run_place place = {0};
     struct workshop workshop = {0};
-    enum ulp_status status = goal && *goal
-                                 ? run_place_open(args, &place)
-                                 : ulp_fail(ULP_E_USAGE, "say what to make: --out DIR");
+    enum ulp_status status = goal && *goal ? run_place_open(args, &place)
+                                           : ulp_fail(ULP_E_USAGE, "say what to make: --out DIR");
 
     if (!status)
         status = workshop_open(goal, &workshop);

@@ -129,9 +129,8 @@ const struct cli_verb verb_tend = {
         "\n"
         "A run that is signed needs its key here too. It stays until it is stopped, which\n"
         "is no failure. DIR belongs to this run and this verb.\n",
-    .examples =
-        "  $ ulpsync tend --store /mnt/weights --run rl1 --state tend --sign trainer.key\n"
-        "  $ ulpsync tend --store /mnt/weights --run rl1 --state tend --once\n",
+    .examples = "  $ ulpsync tend --store /mnt/weights --run rl1 --state tend --sign trainer.key\n"
+                "  $ ulpsync tend --store /mnt/weights --run rl1 --state tend --once\n",
     .options = options,
     .run = run,
 };

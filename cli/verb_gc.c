@@ -5,15 +5,25 @@
 #include <limits.h>
 #include <stdio.h>
 
-static void print_text(const struct ulp_collect_report *report, bool dry) {
-    printf("deleted   %s%llu parts, %s\n", dry ? "would be: " : "",
-           (unsigned long long)report->deleted, readable_bytes(report->bytes).text);
-    printf("kept      %llu parts that the run still names\n", (unsigned long long)report->kept);
-    if (report->condemned)
-        printf("waiting   %llu parts, which can go in %.0f s\n",
-               (unsigned long long)report->condemned, (double)report->wait_ms / 1000);
+static void print_condemned(const struct ulp_collect_report *report, bool dry) {
+    const unsigned long long parts = report->condemned;
+
     if (report->announced)
-        printf("announced the next deletion%s\n", dry ? ", or would have" : "");
+        printf("announced the deletion of %llu parts: run this again in %.0f s\n", parts,
+               (double)report->wait_ms / 1000);
+    else if (report->wait_ms)
+        printf("%llu parts were announced, and can go in %.0f s\n", parts,
+               (double)report->wait_ms / 1000);
+    else
+        printf("%s announce the deletion of %llu parts\n", dry ? "would" : "did not", parts);
+}
+
+static void print_text(const struct ulp_collect_report *report, bool dry) {
+    printf("%s %llu parts, %s; %llu are still named\n", dry ? "would delete" : "deleted",
+           (unsigned long long)report->deleted, readable_bytes(report->bytes).text,
+           (unsigned long long)report->kept);
+    if (report->condemned)
+        print_condemned(report, dry);
 }
 
 static void print_json(const struct ulp_collect_report *report, bool dry) {

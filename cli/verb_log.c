@@ -3,6 +3,7 @@
 #include "cli/runs.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static void print_heading(void) {
@@ -34,22 +35,47 @@ static void print_change(const struct ulp_run_record *record) {
     printf(" %11s%c", readable_bytes(record->patch_bytes).text, record->history ? 'h' : ' ');
 }
 
-static void print_notes(const struct ulp_run_record *record, bool publishes) {
-    const char *between = "";
+/* Two records that follow each other; `before` is zeroed in front of the first. */
+struct pair {
+    struct ulp_run_record before, record;
+};
 
-    if (record->anchor_bytes) {
-        printf("anchor %s", readable_bytes(record->anchor_bytes).text);
-        between = ", ";
-    }
-    if (!publishes)
-        printf("%sonly the map", between);
+static bool publishes(const struct pair *pair) {
+    return !pair->before.sequence || pair->record.version != pair->before.version;
+}
+
+static bool changes_key(const struct pair *pair) {
+    return pair->before.is_signed && pair->record.is_signed &&
+           memcmp(&pair->before.signer, &pair->record.signer, sizeof pair->record.signer) != 0;
+}
+
+static void print_note(const char *note, const char **between) {
+    printf("%s%s", *between, note);
+    *between = ", ";
+}
+
+static void print_notes(const struct pair *pair) {
+    const struct ulp_run_record *record = &pair->record;
+    const char *between = "  ";
+    char anchor[64];
+
+    snprintf(anchor, sizeof anchor, "anchor %s", readable_bytes(record->anchor_bytes).text);
+    if (record->anchor_bytes && (publishes(pair) || !pair->before.anchor_bytes))
+        print_note(anchor, &between);
+    if (record->epoch != pair->before.epoch)
+        print_note("the step went back", &between);
+    if (changes_key(pair))
+        print_note("another key", &between);
     if (record->boundary == record->sequence)
-        printf("%sannounces deletion", publishes ? between : ", ");
+        print_note("announces deletion", &between);
+    if (!publishes(pair))
+        print_note("same version", &between);
     putchar('\n');
 }
 
-static void print_line(const struct ulp_run_record *record, bool publishes) {
+static void print_line(const struct pair *pair) {
     static const struct ulp_run_record nothing;
+    const struct ulp_run_record *record = &pair->record;
     char when[32], signer[ULP_PUBLIC_KEY_HEX_BYTES] = "-";
 
     if (record->is_signed)
@@ -57,33 +83,32 @@ static void print_line(const struct ulp_run_record *record, bool publishes) {
     printf("%8llu %8llu %5llu %8llu  %-19s", (unsigned long long)record->sequence,
            (unsigned long long)record->version, (unsigned long long)record->epoch,
            (unsigned long long)record->step, local_time(record->time_ms, when));
-    print_change(publishes ? record : &nothing);
-    printf(" %5u %7u  %-8.8s  ", record->ways, record->anchors, signer);
-    print_notes(record, publishes);
+    print_change(publishes(pair) ? record : &nothing);
+    printf(" %5u %7u  %-8.8s", record->ways, record->anchors, signer);
+    print_notes(pair);
 }
 
-static void print_json(const struct ulp_run_record *record, bool publishes) {
+static void print_json(const struct pair *pair) {
     struct json_out out = {0};
 
     json_out_begin(&out, NULL, '{');
-    json_out_bool(&out, "publishes", publishes);
-    run_record_json(&out, record);
+    run_record_json(&out, &pair->record);
+    json_out_bool(&out, "publishes", publishes(pair));
     json_out_end(&out, '}');
 }
 
 static enum ulp_status print_records(const struct run_place *place, uint64_t first, uint64_t last,
                                      bool json) {
-    struct ulp_run_record record = {0};
+    struct pair pair = {0};
     enum ulp_status status = ULP_OK;
 
     if (first > 1) /* to see what the first one did */
-        status = ulp_run_read(place->store, place->run, first - 1, &record);
+        status = ulp_run_read(place->store, place->run, first - 1, &pair.record);
     for (uint64_t i = first; !status && i <= last; i++) {
-        const uint64_t before = record.version;
-
-        status = ulp_run_read(place->store, place->run, i, &record);
+        pair.before = pair.record;
+        status = ulp_run_read(place->store, place->run, i, &pair.record);
         if (!status)
-            (json ? print_json : print_line)(&record, i == 1 || record.version != before);
+            (json ? print_json : print_line)(&pair);
     }
     return status;
 }
@@ -126,9 +151,9 @@ const struct cli_verb verb_log = {
         "step (the epoch goes up when the step goes back), how many elements changed since\n"
         "the version before, the bits that each took and the size of the patch ('h': it\n"
         "needs the version before as history), how many ways and anchors the record's map\n"
-        "has, and the beginning of the key that signed it. Notes say whether the version\n"
-        "is stored whole (an anchor), whether the record publishes nothing and only adds\n"
-        "to the map, and whether it announces that old parts will be deleted.\n"
+        "has, and the beginning of the key that signed it. Notes say when the version is\n"
+        "stored whole (an anchor), when another key signs, when deletion of old parts is\n"
+        "announced, and when the record publishes nothing but a better map (same version).\n"
         "\n"
         "Signatures are not checked here: 'follow' and 'pull' do that, 'fsck' too.\n",
     .examples = "  $ ulpsync log --store /mnt/weights --run rl1 --last 20\n"

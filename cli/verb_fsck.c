@@ -169,9 +169,9 @@ const struct cli_verb verb_fsck = {
         "newest version can still be reached by who starts with nothing. The exit code is\n"
         "0 when all is well, 70 when there is no run, and 76 when something is damaged.\n"
         "\n"
-        "A patch that is damaged need not be the end: if the newest version can be\n"
-        "reached, followers find another way. Publishing a step again stores its parts\n"
-        "anew.\n",
+        "Damage need not be the end. Followers that are past it do not notice; as long as\n"
+        "the newest version can be reached, others find another way; and the next state\n"
+        "that is stored whole ('ulpsync publish --anchor-every') leads around it.\n",
     .examples = "  $ ulpsync fsck /mnt/weights\n"
                 "  $ ulpsync fsck /mnt/weights --run rl1 --json | jq '.damaged[].key'\n",
     .options = options,

@@ -222,34 +222,3 @@ void checkpoints_release(struct checkpoints *list) {
     free(list->entries);
     *list = (struct checkpoints){0};
 }
-
-/* ---- whether one is complete ---- */
-
-/* Without an index a directory with half of the shards is a model too, just a smaller one. */
-static enum ulp_status check_shards(const char *path) {
-    DIR *directory = opendir(path);
-    struct dirent *entry;
-    uint64_t there = 0, wanted = 0;
-
-    if (!directory)
-        return ULP_OK; /* a file */
-    while ((entry = readdir(directory))) {
-        uint64_t shards = shards_of(entry->d_name);
-
-        there += shards != 0;
-        wanted = shards > wanted ? shards : wanted;
-    }
-    closedir(directory);
-    if (there < wanted)
-        return ulp_fail(ULP_E_SHARDS, "'%s' has %llu of %llu shards", path,
-                        (unsigned long long)there, (unsigned long long)wanted);
-    return ULP_OK;
-}
-
-enum ulp_status checkpoint_check(const char *path) {
-    struct ulp_model *model = NULL;
-    enum ulp_status status = ulp_model_open(path, &model);
-
-    ulp_model_free(model);
-    return status ? status : check_shards(path);
-}

@@ -38,7 +38,4 @@ enum ulp_status checkpoint_path(const struct checkpoints *list, const struct che
                                 char ret_path[PATH_MAX]);
 uint64_t checkpoint_look(const char *path);
 
-/* Opens as a model, and none of its shards is missing. */
-enum ulp_status checkpoint_check(const char *path);
-
 #endif

@@ -99,13 +99,21 @@ static enum ulp_status leave_out(struct watching *w, struct checkpoint *entry, c
     return ULP_OK;
 }
 
+static enum ulp_status opens_as_model(const char *path) {
+    struct ulp_model *model = NULL;
+    enum ulp_status status = ulp_model_open(path, &model);
+
+    ulp_model_free(model);
+    return status;
+}
+
 static enum ulp_status take(struct watching *w, struct checkpoint *entry) {
     char path[PATH_MAX];
     enum ulp_status status = checkpoint_path(&w->list, entry, path);
 
     if (status)
         return status;
-    status = checkpoint_check(path);
+    status = opens_as_model(path);
     if (!status) {
         status = publish(w, entry, path);
         if (status != ULP_E_LAYOUT)

@@ -14,9 +14,9 @@ FETCHED = {"fetched_bytes", "fetched_patch_bytes", "fetched_anchor_bytes", "fetc
            "fetched_anchors", "fetched_records", "fetched_objects"}
 PHASES = {f"{phase}_ms" for phase in ("poll", "fetch", "verify", "decode", "digest", "stage", "apply", "encode", "store",
                                       "commit")}
-USAGE, CANCELLED, UNSUPPORTED, NOT_FOUND, EXISTS, IO, TRUNCATED, NAME = 2, 12, 13, 20, 21, 24, 30, 40
-LAYOUT, WRONG_BASE, BUSY = 55, 56, 61
-NO_RUN, CHAIN, FENCED, ROLLBACK, UNREACHABLE, PART, FORK, OTHER_RUN = 70, 72, 73, 74, 75, 76, 77, 78
+USAGE, UNSUPPORTED, NOT_FOUND, EXISTS, PERMISSION, IO, TRUNCATED, NAME = 2, 13, 20, 21, 22, 24, 30, 40
+SHARDS, LAYOUT, WRONG_BASE, BUSY = 41, 55, 56, 61
+NO_RUN, CHAIN, FENCED, ROLLBACK, UNREACHABLE, PART, OTHER_RUN = 70, 72, 73, 74, 75, 76, 78
 FROZEN, UNSIGNED, SIGNATURE, PART_MISSING, KEY = 80, 81, 82, 83, 84
 
 

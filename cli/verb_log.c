@@ -148,12 +148,13 @@ const struct cli_verb verb_log = {
     .operands_max = 0,
     .description =
         "Lists the records of a run's log, oldest first: the version and the trainer's\n"
-        "step (the epoch goes up when the step goes back), how many elements changed since\n"
-        "the version before, the bits that each took and the size of the patch ('h': it\n"
-        "needs the version before as history), how many ways and anchors the record's map\n"
-        "has, and the beginning of the key that signed it. Notes say when the version is\n"
-        "stored whole (an anchor), when another key signs, when deletion of old parts is\n"
-        "announced, and when the record publishes nothing but a better map (same version).\n"
+        "step (the epoch goes up when the step goes back), how many elements changed\n"
+        "since the version before, the bits that each took and the size of the patch\n"
+        "('h': it needs the version before as history), how many ways and anchors the\n"
+        "record's map has, and the beginning of the key that signed it. Notes say when\n"
+        "the version is stored whole (an anchor), when another key signs, when deletion\n"
+        "of old parts is announced, and when the record only has a better map (same\n"
+        "version).\n"
         "\n"
         "Signatures are not checked here: 'follow' and 'pull' do that, 'fsck' too.\n",
     .examples = "  $ ulpsync log --store /mnt/weights --run rl1 --last 20\n"

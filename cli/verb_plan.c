@@ -256,7 +256,7 @@ const struct cli_verb verb_plan = {
     .name = "plan",
     .group = CLI_RUNS,
     .summary = "what sending steps costs: bytes, seconds, waiting, links",
-    .operands = "--params N | --store URL --run NAME  [--link GBIT] [--step-time S] [...]",
+    .operands = "--params N | --store URL --run NAME [--link GBIT] [...]",
     .operands_min = 0,
     .operands_max = 0,
     .description =
@@ -265,11 +265,11 @@ const struct cli_verb verb_plan = {
         "speed above which sending everything is faster. Nothing overlaps in this model,\n"
         "so it is on the safe side. 'ulpsync bench' tells this machine's speeds.\n"
         "\n"
-        "How much of a model changes, and in how many bits, depends on the training. Where\n"
-        "a run exists already, --store and --run take from its last 64 records the share of\n"
-        "elements that change, the bits for each and the time between two versions, and\n"
-        "the size of the model from its first one. What is given as an option counts\n"
-        "more.\n",
+        "How much of a model changes, and in how many bits, depends on the training.\n"
+        "Where a run exists already, --store and --run take from its last 64 records the\n"
+        "share of elements that change, the bits for each and the time between two\n"
+        "versions, and the size of the model from its first one. What is given as an\n"
+        "option counts more.\n",
     .examples = "  $ ulpsync plan --params 7B --link 0.2 --step-time 50 --followers 16\n"
                 "  $ ulpsync plan --store /mnt/weights --run rl1 --link 0.2 --followers 16\n",
     .options = options,

@@ -180,14 +180,14 @@ const struct cli_verb verb_publish = {
         "\n"
         "With --watch it stays beside a trainer that knows nothing of ulpsync. MODEL is\n"
         "then the directory into which that writes: each entry whose name ends in a\n"
-        "number, which is its step (step-100, checkpoint-200, global_step_300.safetensors)\n"
-        "is published, in order of steps, once it opens as a model with all its shards\n"
-        "and has been left alone for the time that --settle says. Steps that are not\n"
-        "above the run's newest are passed over, and so are names that begin with a dot\n"
-        "or tmp, or end in .tmp. A checkpoint that is broken is reported once and left out\n"
-        "until it changes; one that is still being written holds up those behind it. It\n"
-        "ends when it is stopped (SIGTERM, Ctrl-C), which is no failure, or when somebody\n"
-        "else publishes the run.\n",
+        "number, its step (step-100, checkpoint-200, global_step_300.safetensors), is\n"
+        "published, in order of steps, once it opens as a model with all its shards and\n"
+        "has been left alone for the time that --settle says. Steps that are not above\n"
+        "the run's newest are passed over, and so are names that begin with a dot or tmp,\n"
+        "or end in .tmp. A checkpoint that is broken is reported once and left out until\n"
+        "it changes; one that is still being written holds up those behind it. It ends\n"
+        "when it is stopped (SIGTERM, Ctrl-C), which is no failure, or when somebody else\n"
+        "publishes the run.\n",
     .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n"
                 "  $ ulpsync publish --watch checkpoints --store /mnt/rl --run r1 --state base \\\n"
                 "        --sign trainer.key\n",

@@ -168,12 +168,12 @@ static enum ulp_status stay(struct watching *w) {
         w->last = status;
         run_wait(w->once && w->settle_ms < w->poll_ms ? w->settle_ms + 1 : w->poll_ms);
     }
-    if (!terminal_stopping())
-        return status || !w->once || !w->skipped ? status : ulp_fail(w->skipped, "%s", w->message);
     if (w->once)
-        return status ? status : ulp_fail(ULP_E_CANCELLED, "stopped before all was published");
+        return status || !w->skipped ? status : ulp_fail(w->skipped, "%s", w->message);
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+        status = ULP_OK;
     terminal_stopped_well();
-    return status == ULP_E_CANCELLED ? ULP_OK : status;
+    return status;
 }
 
 enum ulp_status publish_watch(const struct cli_args *args, const struct run_place *place,

@@ -183,10 +183,10 @@ static enum ulp_status follow_on(struct following *f) {
         if (!terminal_stopping())
             status = once(f);
     }
-    if (!terminal_stopping())
-        return status;
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+        status = ULP_OK;
     terminal_stopped_well();
-    return ULP_OK;
+    return status;
 }
 
 static enum ulp_status begin(struct following *f) {

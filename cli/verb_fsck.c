@@ -37,6 +37,14 @@ static void print_damage(void *user, const char *key, enum ulp_status status, co
     putchar('\n');
 }
 
+/* Of a check that could not be ended. */
+static void finish_damage(struct printer *printer) {
+    if (!printer->out.depth)
+        return;
+    json_out_end(&printer->out, ']');
+    json_out_end(&printer->out, '}');
+}
+
 static void print_health(struct printer *printer, const struct ulp_run_health *health) {
     if (printer->json) {
         begin(printer);
@@ -65,8 +73,10 @@ static enum ulp_status check_run(struct checking *c, const char *run) {
     struct ulp_run_health health = {0};
     enum ulp_status status = ulp_run_check(c->store, run, print_damage, &printer, &health);
 
-    if (status)
+    if (status) {
+        finish_damage(&printer);
         return status;
+    }
     print_health(&printer, &health);
     c->runs++;
     c->damaged += health.damaged;

@@ -158,7 +158,7 @@ const struct cli_verb verb_log = {
         "\n"
         "Signatures are not checked here: 'follow' and 'pull' do that, 'fsck' too.\n",
     .examples = "  $ ulpsync log --store /mnt/weights --run rl1 --last 20\n"
-                "  $ ulpsync log --store /mnt/weights --run rl1 --json | jq -s 'last.step'\n",
+                "  $ ulpsync log --store /mnt/weights --run rl1 --last 1 --json | jq .step\n",
     .options = options,
     .run = run,
 };

@@ -77,10 +77,10 @@ static enum ulp_status tend_on(struct tending *t) {
         if (!terminal_stopping())
             status = once(t, true);
     }
-    if (!terminal_stopping())
-        return status;
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+        status = ULP_OK;
     terminal_stopped_well();
-    return ULP_OK;
+    return status;
 }
 
 static enum ulp_status run(const struct cli_args *args) {

@@ -139,7 +139,7 @@ static enum ulp_status measure(const struct run_place *place, struct measured *m
             add_version(m, &before, &record);
         before = record;
     }
-    if (!status && !m->changed)
+    if (!status && m->changed <= 0)
         status = ulp_fail(ULP_E_USAGE, "run '%s' has no steps yet to be measured", place->run);
     *ret_model_bytes = (double)first.anchor_bytes;
     return status;
@@ -160,9 +160,9 @@ static enum ulp_status ask_run(const struct cli_args *args, struct question *q) 
     run_place_close(&place);
     if (status)
         return status;
-    if (!q->params)
+    if (q->params <= 0)
         q->params = model_bytes / q->element_bytes;
-    if (!q->params)
+    if (q->params <= 0)
         return ulp_fail(ULP_E_USAGE, "the run does not tell how large the model is: --params 7B");
     q->density = m.changed / m.versions / q->params;
     q->bits = BITS_PER_BYTE * m.patch_bytes / m.changed;
@@ -182,7 +182,7 @@ static enum ulp_status read_size(const struct cli_args *args, struct question *q
     q->params = (double)params;
     if (!status)
         status = ask_run(args, q);
-    if (!status && !q->params)
+    if (!status && q->params <= 0)
         status = ulp_fail(ULP_E_USAGE, "say how large the model is: --params 7B");
     return status;
 }

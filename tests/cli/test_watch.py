@@ -172,10 +172,12 @@ class Staying(WatchCase):
         folder = self.folder / "step-4"
         (folder / "optimizer").mkdir(parents=True)
         shutil.copy(self.models[0], folder / "model.safetensors")
-        for number in range(8):
-            (folder / "optimizer" / f"{number}.bin").write_bytes(b"state")
-            time.sleep(SETTLE / 1000 / 4)
-            self.assertFalse((self.store / "rl").exists())
+        with open(folder / "optimizer/state.bin", "wb") as file:
+            for _ in range(8):
+                file.write(b"state")
+                file.flush()
+                time.sleep(SETTLE / 1000 / 4)
+                self.assertFalse((self.store / "rl").exists())
         self.assertEqual(json.loads(process.stdout.readline())["step"], 4)
         self.stop(process)
 

@@ -197,8 +197,9 @@ ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *r
 
 /*
  * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
- * knows (an anchor's, or the newest), only patches are fetched; otherwise the first poll loads an
- * anchor into them. From then on only ulp_follower_apply() writes there.
+ * knows (an anchor's, or the newest if its number is a multiple of 8, so that patches lead on from
+ * it), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
+ * only ulp_follower_apply() writes there.
  */
 ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
                                                  const struct ulp_tensor *tensors, size_t count,
@@ -232,6 +233,7 @@ struct ulp_collect_options {
     uint64_t grace_ms;     /* between the announcement and the deletion; 0: one hour */
     int now;               /* no grace at all: nobody else is at work */
     int dry_run;           /* say what would be done */
+    int only_delete;       /* what was announced; announce nothing: for copies */
     unsigned keep_anchors; /* of the map, with all that leads on from them; 0: as it is */
     const struct ulp_key *sign;
     const struct ulp_public_key *trusted;
@@ -260,6 +262,19 @@ ULP_API enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run
 ULP_API enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run,
                                       const struct ulp_key *from, const struct ulp_key *to,
                                       struct ulp_run_report *ret_report);
+
+/* ---- a copy elsewhere -------------------------------------------------------------------- */
+
+/*
+ * Brings the copy of a run in store `to` to where it is in store `from`: the same records, byte for
+ * byte, with every part that the newest one names, verified on the way. So a site fetches each byte
+ * once, and its workers follow the copy. Options: trusted, max_age_ms. Nobody else may publish to
+ * the copy: ULP_E_FORK. What the copy does not need any more ulp_run_collect() deletes there, with
+ * `only_delete`.
+ */
+ULP_API enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to,
+                                       const char *run, const struct ulp_run_options *options,
+                                       struct ulp_run_report *ret_report);
 
 /* ---- is it whole? ------------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
 #include "sync/collect.h"
 #include "sync/commit.h"
 #include "sync/memory_holder.h"
+#include "sync/mirror.h"
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
@@ -270,7 +271,7 @@ enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
 
 enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const struct ulp_key *from,
                               const struct ulp_key *to, struct ulp_run_report *ret_report) {
-    const struct addition addition = {.folder = UINT64_MAX, .hand_over_from = from, .key = to};
+    const struct addition addition = {.hand_over_from = from, .key = to};
     struct ulp_run_report report = {0};
     struct ulp_follower *follower = NULL;
     struct holder *holder = NULL;
@@ -290,6 +291,21 @@ enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const st
         report.head = record_summary(&follower->holder->seen.record);
     report.fresh = !status;
     follower_free(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- copies ---- */
+
+enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to, const char *run,
+                               const struct ulp_run_options *options,
+                               struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!from || !to || !run)
+        return missing(__func__);
+    status = mirror(from, to, run, options ? options : &plain_options, &report);
     give_report(status, &report, ret_report);
     return status;
 }

@@ -152,14 +152,20 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     return status;
 }
 
-/* What the caller's memory holds may be a version of the run. */
+/* Whether patches lead on from this version for who has not got the one in front of it. */
+static bool history_begins_at(const struct record *record, uint64_t version) {
+    return version % HISTORY_RESET == 0 || map_anchor(record, version);
+}
+
+/* What the caller's memory holds may be a version of the run. One from which no patch would lead on
+ * is of no use: an anchor is loaded while nobody looks at the memory yet. */
 static enum ulp_status recognise(struct ulp_follower *f, const struct work *work) {
     const struct record *record = &f->holder->seen.record;
     const struct anchor *anchor = NULL;
     struct ulp_root root;
     enum ulp_status status = memory_holder_root(f->holder, work, &root);
 
-    if (!status && same_root(&root, &record->root)) {
+    if (!status && same_root(&root, &record->root) && history_begins_at(record, record->version)) {
         memory_holder_adopt(f->holder, record->version);
         return ULP_OK;
     }

@@ -14,6 +14,10 @@
 
 struct ulp_weights;
 
+/* What grows with the changes (decoded ones, history, patches) is in memory up to so much each, and
+ * beyond that in files without a name: memory does not grow with the model. */
+#define WORK_BYTES ((size_t)16 << 20)
+
 /* What all calls need, and where they say what they did. */
 struct work {
     struct ulp_store *store;

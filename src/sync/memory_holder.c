@@ -5,16 +5,15 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "digest/root.h"
 #include "patch/apply.h"
+#include "sync/memory_anchor.h"
 #include "sync/parts.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Decoded changes, and files of an anchor, beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
-#define SPOOL_BYTES ((size_t)16 << 20)
 
 struct memory_holder {
     struct holder holder;
@@ -24,8 +23,9 @@ struct memory_holder {
     size_t count, room;
     bool ours;
     struct ulp_weights *weights;
-    struct ulp_apply *apply; /* what is staged */
-    bool next_before;        /* whether it leaves us with history */
+    struct ulp_apply *apply;      /* what is staged */
+    struct fetched_anchor beside; /* or this */
+    bool next_before;             /* whether it leaves us with history */
 };
 
 static struct memory_holder *self_of(struct holder *holder) {
@@ -126,50 +126,74 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
     return ULP_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 static enum ulp_status load_file(struct memory_holder *m, const struct work *work,
                                  const struct anchor_file *file) {
-    struct spool spool = {0};
-    struct shard shard = {0};
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&spool, SPOOL_BYTES, NULL);
+    struct fetched_shard fetched = {0};
+    enum ulp_status status = shard_fetch(work, file, WORK_BYTES, &fetched);
 
     if (!status)
-        status = part_get(work->store, work->run, &file->part, &spool);
-    work_spent(&work->report->phases.fetch_ns, started);
-    if (!status)
-        status = spool_view(&spool, &data, &bytes);
-    if (!status)
-        status = shard_parse(file->name, data, bytes, &shard);
-    if (!status)
-        status = put_tensors(m, shard.tensors, shard.count);
-    work->report->fetched_bytes += status ? 0 : bytes;
-    work->report->anchor_bytes += status ? 0 : bytes;
-    work->report->fetched_objects += !status;
-    shard_release(&shard);
-    spool_release(&spool);
+        status = put_tensors(m, fetched.shard.tensors, fetched.shard.count);
+    fetched_shard_release(&fetched);
     return status;
 }
 
-/* The caller's memory is not in use before something was shown. */
-static enum ulp_status memory_load(struct holder *holder, const struct work *work,
-                                   const struct anchor *anchor) {
-    struct memory_holder *m = self_of(holder);
+/* Memory that nobody looks at yet is filled file by file. */
+static enum ulp_status load_in_place(struct memory_holder *m, const struct work *work,
+                                     const struct anchor *anchor) {
     enum ulp_status status = ULP_OK;
 
     forget_tensors(m);
+    m->holder.held = (struct held){0}; /* what our own memory held is gone now */
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (ends_with(anchor->files[i].name, ".safetensors"))
+        if (is_shard(&anchor->files[i]))
             status = load_file(m, work, &anchor->files[i]);
     }
     return status ? status : stage_whole(m, work, anchor->version);
+}
+
+static enum ulp_status check_forms(const struct memory_holder *m,
+                                   const struct fetched_anchor *anchor) {
+    for (size_t i = 0; i < anchor->tensor_count; i++) {
+        if (!find(m, &anchor->tensors[i]) ||
+            !same_form(find(m, &anchor->tensors[i]), &anchor->tensors[i]))
+            return fail(ULP_E_LAYOUT, "the run has a tensor %s that is not the one in memory",
+                        quote(anchor->tensors[i].name).text);
+    }
+    return anchor->tensor_count == m->count
+               ? ULP_OK
+               : fail(ULP_E_LAYOUT, "the run has %zu tensors, and there are %zu in memory",
+                      anchor->tensor_count, m->count);
+}
+
+/* Weights in use stay as they are until the new ones are shown. */
+static enum ulp_status load_beside(struct memory_holder *m, const struct work *work,
+                                   const struct anchor *anchor) {
+    const struct fetched_anchor *beside = &m->beside;
+    enum ulp_status status = anchor_fetch(work, anchor, &m->beside);
+    const uint64_t started = clock_monotonic_ns();
+
+    if (!status)
+        status = check_forms(m, beside);
+    if (!status)
+        status = state_digest(beside->tensors, beside->tensor_count, work->options->pool, NULL,
+                              NULL, &m->holder.staged_root);
+    work_spent(&work->report->phases.digest_ns, started);
+    if (status) {
+        fetched_anchor_release(&m->beside);
+        return status;
+    }
+    m->holder.staged = true;
+    m->holder.staged_version = anchor->version;
+    m->next_before = false;
+    return ULP_OK;
+}
+
+static enum ulp_status memory_load(struct holder *holder, const struct work *work,
+                                   const struct anchor *anchor) {
+    struct memory_holder *m = self_of(holder);
+
+    return holder->held.any && !m->ours ? load_beside(m, work, anchor)
+                                        : load_in_place(m, work, anchor);
 }
 
 static enum ulp_status memory_take(struct holder *holder, const struct work *work, uint64_t version,
@@ -194,7 +218,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
-        .staging_bytes = STAGING_BYTES,
+        .staging_bytes = WORK_BYTES,
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =
@@ -216,14 +240,32 @@ static void memory_drop(struct holder *holder) {
 
     apply_free(m->apply);
     m->apply = NULL;
+    fetched_anchor_release(&m->beside);
     holder->staged = false;
+}
+
+/* Whatever fails here leaves weights that are no version: nothing is held then. */
+static enum ulp_status show_beside(struct memory_holder *m, const struct work *work) {
+    enum ulp_status status;
+
+    m->holder.held = (struct held){0};
+    weights_free(m->weights);
+    m->weights = NULL;
+    status = put_tensors(m, m->beside.tensors, m->beside.tensor_count);
+    if (!status)
+        status = weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+    return status;
 }
 
 static enum ulp_status memory_show(struct holder *holder, const struct work *work) {
     struct memory_holder *m = self_of(holder);
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = m->apply ? apply_commit(m->apply, NULL, NULL) : ULP_OK;
+    enum ulp_status status = m->apply          ? apply_commit(m->apply, NULL, NULL)
+                             : m->beside.count ? show_beside(m, work)
+                                               : ULP_OK;
 
+    if (m->apply && !status && rule_broken(RULE_APPLY_ONCE))
+        status = apply_undo(m->apply);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;

@@ -13,6 +13,7 @@
 #include "patch/fit.h"
 #include "sync/anchor_files.h"
 #include "sync/commit.h"
+#include "sync/rules.h"
 #include "sync/upload.h"
 #include "tensor/model.h"
 
@@ -28,8 +29,6 @@
 
 /* Deletions that were announced meanwhile may make us store again so often. */
 #define ROUNDS_MAX 4u
-
-#define STAGING_BYTES ((uint64_t)64 << 20)
 
 /* ---- the first version ---- */
 
@@ -110,6 +109,8 @@ struct publishing {
 /* Where history begins anew, where somebody may start, and where the version before is not at hand,
  * there is none. */
 static bool with_history(const struct holder *holder) {
+    if (rule_broken(RULE_HISTORY_BEGINS_ANEW))
+        return holder->held.before;
     return holder->held.before && holder->held.version % HISTORY_RESET != 0 &&
            !map_anchor(&holder->seen.record, holder->held.version);
 }
@@ -136,7 +137,7 @@ static enum ulp_status make_patch(struct publishing *p) {
 /* Whoever publishes a patch has decoded it against its own base: rule 8. */
 static enum ulp_status check_own(struct publishing *p) {
     const struct ulp_apply_options options = {.pool = p->work->options->pool,
-                                              .staging_bytes = STAGING_BYTES};
+                                              .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
     const uint8_t *data = NULL;
     size_t bytes = 0;
@@ -191,10 +192,14 @@ static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
                                       .version = true,
                                       .step = p->step,
                                       .root = p->report.child,
-                                      .folder = p->upload.folder,
                                       .key = p->work->options->sign};
-    enum ulp_status status = commit(p->follower, &addition, p->work->report, ret_moved);
+    enum ulp_status status;
 
+    if (rule_broken(RULE_BASE_MOVES_LAST)) {
+        status = move_base(p, &way);
+        return status ? status : commit(p->follower, &addition, p->work->report, ret_moved);
+    }
+    status = commit(p->follower, &addition, p->work->report, ret_moved);
     return status || *ret_moved ? status : move_base(p, &way);
 }
 
@@ -298,18 +303,17 @@ static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *wor
     struct arena arena = {0};
     struct anchor anchor = {
         .version = holder->held.version, .root = holder->seen.record.root, .reference = ""};
-    const struct addition addition = {.anchor = &anchor,
-                                      .keep_anchors = keep_anchors,
-                                      .folder = holder->seen.record.sequence + 1,
-                                      .key = f->options.sign};
+    const struct addition addition = {
+        .anchor = &anchor, .keep_anchors = keep_anchors, .key = f->options.sign};
+    const uint64_t folder = holder->seen.record.sequence + 1;
     bool moved = false;
-    enum ulp_status status = holder->ops->put(holder, work, addition.folder, &arena, &anchor);
+    enum ulp_status status = holder->ops->put(holder, work, folder, &arena, &anchor);
 
     if (!status)
         status = commit(f, &addition, work->report, &moved);
     work->report->fresh = !status && !moved;
     arena_release(&arena);
-    return status;
+    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else made it */
 }
 
 enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {

@@ -17,9 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Decoded changes beyond this go to a file: memory must not grow with the model. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 struct replica {
     struct holder holder;
     struct replica_place place;
@@ -135,7 +132,7 @@ static enum ulp_status make_version(const struct replica *r, const struct work *
                                     const struct way *way, const struct ulp_patch *const *patches) {
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
-                                              .staging_bytes = STAGING_BYTES,
+                                              .staging_bytes = WORK_BYTES,
                                               .spill_directory = r->place.path};
     struct ulp_apply_report report = {0};
     struct ulp_model *before = NULL;
@@ -257,6 +254,7 @@ static enum ulp_status open_weights(struct replica *r, const struct work *work) 
 }
 
 static enum ulp_status remember(const struct replica *r, const struct work *work) {
+    const struct staging_room room = {WORK_BYTES, r->place.path};
     struct ulp_model *before = NULL;
     char path[PATH_MAX];
     enum ulp_status status = replica_version_path(&r->place, r->holder.held.version - 1, path);
@@ -264,8 +262,8 @@ static enum ulp_status remember(const struct replica *r, const struct work *work
     if (!status)
         status = model_open(path, &before);
     if (!status)
-        status =
-            weights_remember(r->weights, before->tensors, before->count, work->options->pool, NULL);
+        status = weights_remember_in(r->weights, before->tensors, before->count, room,
+                                     work->options->pool, NULL);
     model_free(before);
     return status;
 }

@@ -40,6 +40,7 @@ struct ulp_run_record {
     uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
     uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
     uint64_t oldest;       /* the oldest version that the map still leads to */
+    uint32_t anchors, ways; /* in the map */
     uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
     int history;
     int is_signed;

@@ -35,6 +35,8 @@ struct ulp_run_record record_summary(const struct record *record) {
         .patch_bytes = way ? way_bytes(way) : 0,
         .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,
         .oldest = record->anchor_count ? record->anchors[0].version : record->version,
+        .anchors = (uint32_t)record->anchor_count,
+        .ways = (uint32_t)record->way_count,
         .boundary = record->boundary,
         .history = way && way->history,
         .is_signed = record->is_signed,

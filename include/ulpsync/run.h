@@ -23,6 +23,7 @@
 #include <ulpsync/key.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/store.h>
+#include <ulpsync/tile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,6 +74,11 @@ struct ulp_run_options {
     /* A newest record that is older than this is refused with ULP_E_FROZEN: somebody may be hiding
      * newer ones. 0: however old. */
     uint64_t max_age_ms;
+
+    /* Publishers cut every patch along a tiling, so that each follower may fetch the tiles that it
+     * holds: see docs/tiles.md. Who opens a follower with one says which tile, from 1. */
+    const struct ulp_tiling *tiling;
+    unsigned tile;
 
     /* Followers. */
     uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */

@@ -20,6 +20,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* A file of weights that is larger lies in a file while it is looked at. */
+#define SPOOL_BYTES ((size_t)16 << 20)
+
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -115,13 +118,18 @@ static enum ulp_status put_file(const struct work *work, const struct record *re
     return status;
 }
 
-static bool is_weights(const char *name) {
-    static const char end[] = ".safetensors", index_end[] = ".safetensors.index.json";
-    const size_t length = strlen(name);
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
 
-    return (length >= sizeof end - 1 && !strcmp(name + length - (sizeof end - 1), end)) ||
-           (length >= sizeof index_end - 1 &&
-            !strcmp(name + length - (sizeof index_end - 1), index_end));
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static bool is_shard(const char *name) {
+    return ends_with(name, ".safetensors");
+}
+
+static bool is_weights(const char *name) {
+    return is_shard(name) || ends_with(name, ".safetensors.index.json");
 }
 
 enum ulp_status anchor_files_put(const struct work *work, const struct record *record,
@@ -147,25 +155,80 @@ enum ulp_status anchor_files_put(const struct work *work, const struct record *r
 
 /* ---- fetching ---- */
 
-enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
-                                 const char *directory) {
+static void count_file(const struct work *work, const struct anchor_file *file) {
+    work->report->fetched_bytes += file->part.bytes;
+    work->report->anchor_bytes += file->part.bytes;
+    work->report->fetched_objects++;
+}
+
+static enum ulp_status get_file(const struct work *work, const struct anchor_file *file,
+                                const char *directory) {
+    char path[PATH_MAX];
+    enum ulp_status status = join(directory, file->name, path);
+
+    if (!status)
+        status = part_get_file(work->store, work->run, &file->part, path);
+    if (!status)
+        count_file(work, file);
+    return status;
+}
+
+static enum ulp_status get_files(const struct work *work, const struct anchor *anchor,
+                                 bool with_shards, const char *directory) {
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = ULP_OK;
 
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        const struct anchor_file *file = &anchor->files[i];
-        char path[PATH_MAX];
-
-        status = join(directory, file->name, path);
-        if (!status)
-            status = part_get_file(work->store, work->run, &file->part, path);
-        if (!status) {
-            work->report->fetched_bytes += file->part.bytes;
-            work->report->anchor_bytes += file->part.bytes;
-            work->report->fetched_objects++;
-        }
+        if (with_shards || !is_shard(anchor->files[i].name))
+            status = get_file(work, &anchor->files[i], directory);
     }
     work_spent(&work->report->phases.fetch_ns, started);
+    return status;
+}
+
+enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
+                                 const char *directory) {
+    return get_files(work, anchor, true, directory);
+}
+
+enum ulp_status anchor_files_get_beside(const struct work *work, const struct anchor *anchor,
+                                        const char *directory) {
+    return get_files(work, anchor, false, directory);
+}
+
+static enum ulp_status show_shard(const struct work *work, const struct anchor_file *file,
+                                  anchor_shard fn, void *user) {
+    struct spool spool = {0};
+    struct shard shard = {0};
+    const uint8_t *data = NULL;
+    size_t bytes = 0;
+    const uint64_t started = clock_monotonic_ns();
+    enum ulp_status status = spool_open(&spool, SPOOL_BYTES, NULL);
+
+    if (!status)
+        status = part_get(work->store, work->run, &file->part, &spool);
+    work_spent(&work->report->phases.fetch_ns, started);
+    if (!status)
+        status = spool_view(&spool, &data, &bytes);
+    if (!status)
+        status = shard_parse(file->name, data, bytes, &shard);
+    if (!status)
+        status = fn(user, file, &shard, data, bytes);
+    if (!status)
+        count_file(work, file);
+    shard_release(&shard);
+    spool_release(&spool);
+    return status;
+}
+
+enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *anchor,
+                                  anchor_shard fn, void *user) {
+    enum ulp_status status = ULP_OK;
+
+    for (size_t i = 0; !status && i < anchor->file_count; i++) {
+        if (is_shard(anchor->files[i].name))
+            status = show_shard(work, &anchor->files[i], fn, user);
+    }
     return status;
 }
 

@@ -4,6 +4,7 @@
 #define SYNC_ANCHOR_FILES_H
 
 #include "sync/holder.h"
+#include "tensor/safetensors.h"
 
 /* The plain files of a directory that are not hidden, in byte order of their names. */
 struct file_names {
@@ -22,6 +23,18 @@ enum ulp_status anchor_files_put(const struct work *work, const struct record *r
 /* Fetches them into a directory. */
 enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
                                  const char *directory);
+
+/* Fetches the anchor's files of weights one after the other, and shows each, verified and parsed:
+ * `data` are all its bytes, until `fn` returns. */
+typedef enum ulp_status (*anchor_shard)(void *user, const struct anchor_file *file,
+                                        const struct shard *shard, const uint8_t *data,
+                                        size_t bytes);
+enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *anchor,
+                                  anchor_shard fn, void *user);
+
+/* The same for the others, into a directory. */
+enum ulp_status anchor_files_get_beside(const struct work *work, const struct anchor *anchor,
+                                        const char *directory);
 
 /* Copies the files of a model at `path`, a file or a directory, into a directory. */
 enum ulp_status model_files_copy(const char *path, const char *directory);

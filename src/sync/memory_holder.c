@@ -6,15 +6,15 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/apply.h"
+#include "sync/anchor_files.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Decoded changes, and files of an anchor, beyond this go to a file. */
+/* Decoded changes beyond this go to a file. */
 #define STAGING_BYTES ((uint64_t)64 << 20)
-#define SPOOL_BYTES ((size_t)16 << 20)
 
 struct memory_holder {
     struct holder holder;
@@ -126,49 +126,22 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
     return ULP_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
-static enum ulp_status load_file(struct memory_holder *m, const struct work *work,
-                                 const struct anchor_file *file) {
-    struct spool spool = {0};
-    struct shard shard = {0};
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&spool, SPOOL_BYTES, NULL);
-
-    if (!status)
-        status = part_get(work->store, work->run, &file->part, &spool);
-    work_spent(&work->report->phases.fetch_ns, started);
-    if (!status)
-        status = spool_view(&spool, &data, &bytes);
-    if (!status)
-        status = shard_parse(file->name, data, bytes, &shard);
-    if (!status)
-        status = put_tensors(m, shard.tensors, shard.count);
-    work->report->fetched_bytes += status ? 0 : bytes;
-    work->report->anchor_bytes += status ? 0 : bytes;
-    work->report->fetched_objects += !status;
-    shard_release(&shard);
-    spool_release(&spool);
-    return status;
+static enum ulp_status load_shard(void *user, const struct anchor_file *file,
+                                  const struct shard *shard, const uint8_t *data, size_t bytes) {
+    (void)file;
+    (void)data;
+    (void)bytes;
+    return put_tensors(user, shard->tensors, shard->count);
 }
 
 /* The caller's memory is not in use before something was shown. */
 static enum ulp_status memory_load(struct holder *holder, const struct work *work,
                                    const struct anchor *anchor) {
     struct memory_holder *m = self_of(holder);
-    enum ulp_status status = ULP_OK;
+    enum ulp_status status;
 
     forget_tensors(m);
-    for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (ends_with(anchor->files[i].name, ".safetensors"))
-            status = load_file(m, work, &anchor->files[i]);
-    }
+    status = anchor_each_shard(work, anchor, load_shard, m);
     return status ? status : stage_whole(m, work, anchor->version);
 }
 
@@ -189,8 +162,9 @@ static enum ulp_status memory_take(struct holder *holder, const struct work *wor
 /* ---- steps ---- */
 
 static enum ulp_status memory_step(struct holder *holder, const struct work *work,
-                                   const struct way *way, const struct ulp_patch *const *patches) {
+                                   const struct step *step) {
     struct memory_holder *m = self_of(holder);
+    const struct way *way = step->way;
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
@@ -198,7 +172,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =
-        apply_prepare(m->weights, patches, way->patch_count, NULL, &options, &m->apply);
+        apply_prepare(m->weights, step->patches, step->count, NULL, &options, &m->apply);
 
     if (status)
         return status;
@@ -338,6 +312,19 @@ static void memory_free(struct holder *holder) {
     mem_free(m);
 }
 
+/* Digested once. */
+static enum ulp_status memory_root(struct holder *holder, const struct work *work,
+                                   struct ulp_root *ret_root) {
+    struct memory_holder *m = self_of(holder);
+    enum ulp_status status =
+        m->weights ? ULP_OK
+                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+
+    if (!status)
+        *ret_root = m->weights->root;
+    return status;
+}
+
 static const struct holder_ops memory_ops = {
     .live = true,
     .load = memory_load,
@@ -345,6 +332,7 @@ static const struct holder_ops memory_ops = {
     .step = memory_step,
     .show = memory_show,
     .drop = memory_drop,
+    .root = memory_root,
     .keep = memory_keep,
     .keep_evidence = memory_keep_evidence,
     .weights = memory_weights,
@@ -383,20 +371,4 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
     else
         *ret_holder = &m->holder;
     return status;
-}
-
-enum ulp_status memory_holder_root(struct holder *holder, const struct work *work,
-                                   struct ulp_root *ret_root) {
-    struct memory_holder *m = self_of(holder);
-    enum ulp_status status =
-        m->weights ? ULP_OK
-                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
-
-    if (!status)
-        *ret_root = m->weights->root;
-    return status;
-}
-
-void memory_holder_adopt(struct holder *holder, uint64_t version) {
-    holder->held = (struct held){.any = true, .version = version};
 }

@@ -132,7 +132,8 @@ static void count_apply(const struct work *work, const struct ulp_apply_report *
 }
 
 static enum ulp_status make_version(const struct replica *r, const struct work *work,
-                                    const struct way *way, const struct ulp_patch *const *patches) {
+                                    const struct step *step) {
+    const struct way *way = step->way;
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
                                               .staging_bytes = STAGING_BYTES,
@@ -147,18 +148,19 @@ static enum ulp_status make_version(const struct replica *r, const struct work *
     if (!status)
         status = replica_version_path(&r->place, way->to, to);
     if (!status)
-        status = model_patch(from, patches, way->patch_count, before, to, &options, &report);
+        status = model_patch(from, step->patches, step->count, before, to, &options, &report);
     model_free(before);
     count_apply(work, &report);
     return status;
 }
 
 static enum ulp_status replica_step(struct holder *holder, const struct work *work,
-                                    const struct way *way, const struct ulp_patch *const *patches) {
+                                    const struct step *step) {
     struct replica *r = self_of(holder);
-    enum ulp_status status = is_there(r, way->to) ? ULP_OK : make_version(r, work, way, patches);
+    const uint64_t version = step->way->to;
+    enum ulp_status status = is_there(r, version) ? ULP_OK : make_version(r, work, step);
 
-    return status ? status : stage(r, work, way->to);
+    return status ? status : stage(r, work, version);
 }
 
 /* ---- showing ---- */

@@ -194,7 +194,12 @@ ULP_API enum ulp_status ulp_publisher_anchor(struct ulp_publisher *publisher,
 
 struct ulp_follower;
 
-/* Into a directory, as ulp_follow(). */
+/*
+ * Into a directory, as ulp_follow(). With options.tile, only that tile of options.tiling and the
+ * common part are fetched and held, as with ulp_follower_open_tile(): `current` is a model whose
+ * files have the headers and lengths of the whole one, with holes, which read as zeros, where other
+ * tiles are. So does ulp_follow().
+ */
 ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run,
                                           const char *directory,
                                           const struct ulp_run_options *options,
@@ -209,6 +214,21 @@ ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const 
                                                  const struct ulp_tensor *tensors, size_t count,
                                                  const struct ulp_run_options *options,
                                                  struct ulp_follower **ret_follower);
+
+/*
+ * The same for a rank that holds a tile: options.tile of options.tiling, and the common part.
+ * `tensors` are all tensors of the model, with their full shapes, as ulp_weights_new_tile() takes
+ * them: only bytes of the two tiles are ever read or written, and only their patches are fetched.
+ * The first poll loads an anchor, which is fetched whole, one file at a time.
+ *
+ * The run must be published with a tiling of the same rules and number of tiles: ULP_E_UNREACHABLE
+ * if it is not cut into as many, ULP_E_REGIONS if it is cut otherwise. ULP_E_REGIONS also for a
+ * tile that has nothing of these tensors.
+ */
+ULP_API enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                               const struct ulp_tensor *tensors, size_t count,
+                                               const struct ulp_run_options *options,
+                                               struct ulp_follower **ret_follower);
 ULP_API void ulp_follower_close(struct ulp_follower *follower);
 
 /* Looks at the log, fetches, verifies, decodes and stages what comes next. Nobody sees anything of

@@ -9,6 +9,7 @@
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
+#include "sync/tile_holder.h"
 
 #include <ulpsync/run.h>
 
@@ -105,7 +106,7 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     if (!store || !run || !ret_publisher)
         return missing(__func__);
     options = options ? options : &plain_options;
-    status = directory ? replica_open(directory, &holder)
+    status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);
 }
@@ -178,14 +179,17 @@ enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run, cons
                                   const struct ulp_run_options *options,
                                   struct ulp_follower **ret_follower) {
     struct holder *holder = NULL;
-    enum ulp_status status;
+    struct slice slice;
+    enum ulp_status status = ULP_OK;
 
     if (!store || !run || !directory || !ret_follower)
         return missing(__func__);
-    status = replica_open(directory, &holder);
-    return status
-               ? status
-               : follower_new(store, run, options ? options : &plain_options, holder, ret_follower);
+    options = options ? options : &plain_options;
+    if (options->tile)
+        status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = replica_open(directory, options->tile ? &slice : NULL, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 
 enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
@@ -199,6 +203,22 @@ enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *ru
         return missing(__func__);
     options = options ? options : &plain_options;
     status = memory_holder_open(tensors, count, options, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
+}
+
+enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                       const struct ulp_tensor *tensors, size_t count,
+                                       const struct ulp_run_options *options,
+                                       struct ulp_follower **ret_follower) {
+    struct holder *holder = NULL;
+    struct slice slice;
+    enum ulp_status status;
+
+    if (!store || !run || !tensors || !options || !ret_follower)
+        return missing(__func__);
+    status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = tile_holder_open(tensors, count, false, &slice, options, &holder);
     return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 

@@ -234,7 +234,7 @@ enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *
 
 /* ---- copying ---- */
 
-static enum ulp_status copy_file(const char *from, const char *to) {
+enum ulp_status plain_file_copy(const char *from, const char *to) {
     struct file_map map = {0};
     enum ulp_status status = file_map_open(from, FILE_FOLLOW_LINKS, &map);
 
@@ -256,7 +256,7 @@ static enum ulp_status copy_directory(const char *path, const char *directory) {
         if (!status)
             status = join(directory, names.names[i], to);
         if (!status)
-            status = copy_file(from, to);
+            status = plain_file_copy(from, to);
     }
     arena_release(&arena);
     return status;
@@ -272,7 +272,7 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
     } else if (!status) {
         status = join(directory, MODEL_FILE_NAME, to);
         if (!status)
-            status = copy_file(path, to);
+            status = plain_file_copy(path, to);
     }
     mem_free(from);
     return status;

@@ -34,9 +34,11 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
+/* What is there is about to be overwritten: until that is complete, it is no version. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
+    m->holder.held = (struct held){0};
     if (!m->ours)
         return;
     for (size_t i = 0; i < m->count; i++)

@@ -241,6 +241,71 @@ ULP_API enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
 ULP_API enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
                                            struct ulp_run_report *ret_report);
 
+/* ---- writers of tiles -------------------------------------------------------------------- */
+
+/*
+ * A trainer that no single process holds: each rank makes and stores the patch of its own tile, one
+ * of them joins the parts and adds the one record that publishes them all, or nothing is published.
+ *
+ *     ulp_tile_writer_contribute(writer, tensors, count, step, &mine, &bytes, NULL);   every rank
+ *     ... mine goes to the committing rank, by whatever the ranks talk with ...
+ *     ulp_tile_writer_commit(writer, all, sizes, tiles, step, NULL);                    one rank
+ *     ... a barrier ...
+ *     ulp_tile_writer_settle(writer, &report);                                          every rank
+ *
+ * A run begins with a whole state: one ulp_publish(), or a publisher, of the initial model. Anchors
+ * come from whoever holds the whole state, now and then: ulp_publisher_open() and
+ * ulp_publisher_anchor(). docs/tiles.md says more.
+ */
+struct ulp_tile_writer;
+
+/*
+ * For tile options.tile of options.tiling; the rank of tile 1 makes the common part too. `tensors`
+ * describe the whole state; data is not looked at. The writer keeps a copy of its own of what it
+ * published last, which the first contribution gets from the store. options.sign is the committer's.
+ */
+ULP_API enum ulp_status ulp_tile_writer_open(struct ulp_store *store, const char *run,
+                                             const struct ulp_tensor *tensors, size_t count,
+                                             const struct ulp_run_options *options,
+                                             struct ulp_tile_writer **ret_writer);
+ULP_API void ulp_tile_writer_close(struct ulp_tile_writer *writer);
+
+/*
+ * Compares the tile in `tensors` (as ulp_weights_new_tile() takes them: of other tiles nothing is
+ * read) with the newest version, stores the patch and checks it. What is to be sent to the
+ * committing rank is the writer's, and stays until the next contribution. Nobody sees anything yet.
+ */
+ULP_API enum ulp_status ulp_tile_writer_contribute(struct ulp_tile_writer *writer,
+                                                   const struct ulp_tensor *tensors, size_t count,
+                                                   uint64_t step, const void **ret_contribution,
+                                                   size_t *ret_bytes,
+                                                   struct ulp_run_report *ret_report);
+
+/*
+ * Publishes the contributions of all ranks as the next version, or nothing: all of them start from
+ * the run's newest version, are for this step, and are for each tile once; their patches are where
+ * they should be, and cover just what their tiles are. Of the patches only the tables are read.
+ *
+ * ULP_E_FENCED if somebody else published a version meanwhile; ULP_E_REGIONS if one is missing or of
+ * another tiling, ULP_E_DUPLICATE if one is there twice; ULP_E_USAGE for another step;
+ * ULP_E_CHECKSUM, ULP_E_RECORD, ULP_E_VERSION and ULP_E_LIMIT for bytes that are no contribution;
+ * ULP_E_OTHER_RUN, ULP_E_WRONG_BASE, ULP_E_PART, ULP_E_PART_MISSING for one that does not hold;
+ * ULP_E_PART_MISSING also if a deletion was announced that may have hit the parts: contribute again.
+ */
+ULP_API enum ulp_status ulp_tile_writer_commit(struct ulp_tile_writer *writer,
+                                               const void *const *contributions,
+                                               const size_t *sizes, size_t count, uint64_t step,
+                                               struct ulp_run_report *ret_report);
+
+/*
+ * Looks at the log for what became of the last contribution. Published: the writer's copy moves on,
+ * and `fresh` is 1. Nothing was published yet: it stays, `fresh` is 0, and this can be asked again.
+ * ULP_E_FENCED if another version was published instead; the copy then is that version's, and the
+ * writer can be used.
+ */
+ULP_API enum ulp_status ulp_tile_writer_settle(struct ulp_tile_writer *writer,
+                                               struct ulp_run_report *ret_report);
+
 /* ---- care ------------------------------------------------------------------------------- */
 
 /*

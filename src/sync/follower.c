@@ -296,6 +296,8 @@ static enum ulp_status check_staged(const struct ulp_follower *f, const struct w
         return wrong_root(root, &record->root);
     if (anchor && !same_root(root, &anchor->root))
         return wrong_root(root, &anchor->root);
+    if (way && f->roots && !same_root(root, &f->roots[f->next - 1]))
+        return wrong_root(root, &f->roots[f->next - 1]);
     return way && !f->roots && f->holder->staged_version == f->goal && f->goal != record->version
                ? check_past(f, way, report)
                : ULP_OK;

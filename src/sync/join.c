@@ -24,6 +24,7 @@ struct joining {
     struct ulp_patch **patches;        /* those that there are, opened */
     size_t patch_count;
     uint64_t changes;
+    size_t parts;
     uint64_t folder; /* the oldest that parts lie in */
 };
 
@@ -63,6 +64,9 @@ static enum ulp_status add_patch(struct joining *j, const struct contributed_pat
         return fail(ULP_E_DUPLICATE, "tile %u was contributed twice", patch->tile);
     j->by_tile[patch->tile] = *patch;
     j->changes += patch->changes;
+    j->parts += patch->stored.part_count;
+    if (j->parts > LIMIT_PARTS)
+        return fail(ULP_E_LIMIT, "patches of more than %u parts", LIMIT_PARTS);
     for (size_t i = 0; i < patch->stored.part_count; i++) {
         const uint64_t folder = patch->stored.parts[i].folder;
 

@@ -67,13 +67,13 @@ static enum ulp_status check_own(const struct ulp_tile_writer *w, const struct w
 }
 
 /* The patches, one for each tile that has one. */
-static enum ulp_status describe_patches(const struct ulp_tile_writer *w, struct arena *arena,
+static enum ulp_status describe_patches(struct ulp_tile_writer *w, struct arena *arena,
                                         struct contribution *c) {
     const struct slice *slice = w->follower->holder->slice;
     const struct stored_patch *stored = NULL;
     const uint8_t *data = NULL;
     size_t bytes = 0;
-    struct making *making = (struct making *)&w->making;
+    struct making *making = &w->making;
     enum ulp_status status = making_stored(making, arena, &stored);
 
     if (!status)

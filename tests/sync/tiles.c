@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A run that is published in tiles: who follows all of it, and who follows a tile in memory. */
+#include "base/limits.h"
 #include "chain/map.h"
 #include "sync/run_log.h"
 #include "tests/patch/disk.h"
@@ -250,6 +251,46 @@ static void test_stops_where_it_is_told(void **unused) {
     tiled_free(&t);
 }
 
+/* Another record in the place of one that no reader of the newest ones looks at. */
+static void forge_record(const struct tiled *t, uint64_t sequence) {
+    struct log_entry entry = {0};
+    struct buffer bytes = BUFFER(LIMIT_RECORD_BYTES);
+    char key[ULP_KEY_BYTES_MAX + 1];
+
+    assert_ok(log_read(t->store, RUN, sequence, &entry));
+    entry.record.root.bytes[7] ^= 1;
+    assert_ok(record_write(&entry.record, NULL, &bytes));
+    record_key(RUN, sequence, key);
+    assert_ok(ulp_store_put(t->store, key, bytes.data, bytes.used));
+    buffer_release(&bytes);
+    log_entry_release(&entry);
+}
+
+/* The root of a version of the past is that of a record from which the newest one descends. */
+static void test_a_forged_past(void **unused) {
+    struct tiled t = tiled_make(NULL);
+    struct rank_follower r = rank_make(&t, 1);
+    const struct ulp_run_options past = {.stop_at_version = 1, .version = 5};
+    struct ulp_run_report report = {0};
+
+    (void)unused;
+    publish(&t, 8);
+    forge_record(&t, 6); /* from 8 back to 1 the way is 4, 2, 1 */
+    r.options.stop_at_version = 1;
+    r.options.version = 5;
+    rank_open(&r, &t);
+    assert_fails(ulp_follower_poll(r.follower, &report), ULP_E_CHAIN, "does not descend");
+    assert_fails(ulp_follow(t.store, RUN, path_of(t.top, "f").text, &past, NULL), ULP_E_CHAIN,
+                 "does not descend");
+    ulp_follower_close(r.follower);
+    r.options.stop_at_version = 0; /* on the way to the newest it is looked at, too */
+    rank_open(&r, &t);
+    assert_fails(ulp_follower_poll(r.follower, &report), ULP_E_CHAIN, "does not descend");
+    assert_ok(ulp_follow(t.store, RUN, path_of(t.top, "f").text, NULL, NULL));
+    rank_free(&r);
+    tiled_free(&t);
+}
+
 /* ---- who holds all ---- */
 
 static void test_whole_followers(void **unused) {
@@ -448,5 +489,6 @@ static void test_empty_tiles(void **unused) {
 }
 
 TEST_MAIN(test_every_tile_at_every_version, test_far_behind, test_from_a_later_anchor,
-          test_stops_where_it_is_told, test_whole_followers, test_tiled_and_whole_in_turn,
-          test_refusals, test_a_whole_step_in_between, test_disturbed_memory, test_empty_tiles)
+          test_stops_where_it_is_told, test_a_forged_past, test_whole_followers,
+          test_tiled_and_whole_in_turn, test_refusals, test_a_whole_step_in_between,
+          test_disturbed_memory, test_empty_tiles)

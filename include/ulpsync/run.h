@@ -23,6 +23,7 @@
 #include <ulpsync/key.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/store.h>
+#include <ulpsync/tile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +75,11 @@ struct ulp_run_options {
     /* A newest record that is older than this is refused with ULP_E_FROZEN: somebody may be hiding
      * newer ones. 0: however old. */
     uint64_t max_age_ms;
+
+    /* Publishers cut every patch along a tiling, so that each follower may fetch the tiles that it
+     * holds: see docs/tiles.md. Who opens a follower with one says which tile, from 1. */
+    const struct ulp_tiling *tiling;
+    unsigned tile;
 
     /* Followers, and publishers that go on with a run. */
     uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */
@@ -191,7 +197,12 @@ ULP_API enum ulp_status ulp_publisher_anchor(struct ulp_publisher *publisher,
 
 struct ulp_follower;
 
-/* Into a directory, as ulp_follow(). */
+/*
+ * Into a directory, as ulp_follow(). With options.tile, only that tile of options.tiling and the
+ * common part are fetched and held, as with ulp_follower_open_tile(): `current` is a model whose
+ * files have the headers and lengths of the whole one, with holes, which read as zeros, where other
+ * tiles are. So does ulp_follow().
+ */
 ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run,
                                           const char *directory,
                                           const struct ulp_run_options *options,
@@ -207,6 +218,21 @@ ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const 
                                                  const struct ulp_tensor *tensors, size_t count,
                                                  const struct ulp_run_options *options,
                                                  struct ulp_follower **ret_follower);
+
+/*
+ * The same for a rank that holds a tile: options.tile of options.tiling, and the common part.
+ * `tensors` are all tensors of the model, with their full shapes, as ulp_weights_new_tile() takes
+ * them: only bytes of the two tiles are ever read or written, and only their patches are fetched.
+ * The first poll loads an anchor, which is fetched whole, one file at a time.
+ *
+ * The run must be published with a tiling of the same rules and number of tiles: ULP_E_UNREACHABLE
+ * if it is not cut into as many, ULP_E_REGIONS if it is cut otherwise. ULP_E_REGIONS also for a
+ * tile that has nothing of these tensors.
+ */
+ULP_API enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                               const struct ulp_tensor *tensors, size_t count,
+                                               const struct ulp_run_options *options,
+                                               struct ulp_follower **ret_follower);
 ULP_API void ulp_follower_close(struct ulp_follower *follower);
 
 /* Looks at the log, fetches, verifies, decodes and stages what comes next. Nobody sees anything of
@@ -218,6 +244,71 @@ ULP_API enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
  * whoever lags polls and applies several times (`apply_left`). ULP_E_USAGE if nothing is ready. */
 ULP_API enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
                                            struct ulp_run_report *ret_report);
+
+/* ---- writers of tiles -------------------------------------------------------------------- */
+
+/*
+ * A trainer that no single process holds: each rank makes and stores the patch of its own tile, one
+ * of them joins the parts and adds the one record that publishes them all, or nothing is published.
+ *
+ *     ulp_tile_writer_contribute(writer, tensors, count, step, &mine, &bytes, NULL);   every rank
+ *     ... mine goes to the committing rank, by whatever the ranks talk with ...
+ *     ulp_tile_writer_commit(writer, all, sizes, tiles, step, NULL);                    one rank
+ *     ... a barrier ...
+ *     ulp_tile_writer_settle(writer, &report);                                          every rank
+ *
+ * A run begins with a whole state: one ulp_publish(), or a publisher, of the initial model. Anchors
+ * come from whoever holds the whole state, now and then: ulp_publisher_open() and
+ * ulp_publisher_anchor(). docs/tiles.md says more.
+ */
+struct ulp_tile_writer;
+
+/*
+ * For tile options.tile of options.tiling; the rank of tile 1 makes the common part too. `tensors`
+ * describe the whole state; data is not looked at. The writer keeps a copy of its own of what it
+ * published last, which the first contribution gets from the store. options.sign is the committer's.
+ */
+ULP_API enum ulp_status ulp_tile_writer_open(struct ulp_store *store, const char *run,
+                                             const struct ulp_tensor *tensors, size_t count,
+                                             const struct ulp_run_options *options,
+                                             struct ulp_tile_writer **ret_writer);
+ULP_API void ulp_tile_writer_close(struct ulp_tile_writer *writer);
+
+/*
+ * Compares the tile in `tensors` (as ulp_weights_new_tile() takes them: of other tiles nothing is
+ * read) with the newest version, stores the patch and checks it. What is to be sent to the
+ * committing rank is the writer's, and stays until the next contribution. Nobody sees anything yet.
+ */
+ULP_API enum ulp_status ulp_tile_writer_contribute(struct ulp_tile_writer *writer,
+                                                   const struct ulp_tensor *tensors, size_t count,
+                                                   uint64_t step, const void **ret_contribution,
+                                                   size_t *ret_bytes,
+                                                   struct ulp_run_report *ret_report);
+
+/*
+ * Publishes the contributions of all ranks as the next version, or nothing: all of them start from
+ * the run's newest version, are for this step, and are for each tile once; their patches are where
+ * they should be, and cover just what their tiles are. Of the patches only the tables are read.
+ *
+ * ULP_E_FENCED if somebody else published a version meanwhile; ULP_E_REGIONS if one is missing or of
+ * another tiling, ULP_E_DUPLICATE if one is there twice; ULP_E_USAGE for another step;
+ * ULP_E_CHECKSUM, ULP_E_RECORD, ULP_E_VERSION and ULP_E_LIMIT for bytes that are no contribution;
+ * ULP_E_OTHER_RUN, ULP_E_WRONG_BASE, ULP_E_PART, ULP_E_PART_MISSING for one that does not hold;
+ * ULP_E_PART_MISSING also if a deletion was announced that may have hit the parts: contribute again.
+ */
+ULP_API enum ulp_status ulp_tile_writer_commit(struct ulp_tile_writer *writer,
+                                               const void *const *contributions,
+                                               const size_t *sizes, size_t count, uint64_t step,
+                                               struct ulp_run_report *ret_report);
+
+/*
+ * Looks at the log for what became of the last contribution. Published: the writer's copy moves on,
+ * and `fresh` is 1. Nothing was published yet: it stays, `fresh` is 0, and this can be asked again.
+ * ULP_E_FENCED if another version was published instead; the copy then is that version's, and the
+ * writer can be used.
+ */
+ULP_API enum ulp_status ulp_tile_writer_settle(struct ulp_tile_writer *writer,
+                                               struct ulp_run_report *ret_report);
 
 /* ---- care ------------------------------------------------------------------------------- */
 

@@ -10,6 +10,8 @@
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
+#include "sync/tile_holder.h"
+#include "sync/tile_writer.h"
 
 #include <ulpsync/run.h>
 
@@ -106,7 +108,7 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     if (!store || !run || !ret_publisher)
         return missing(__func__);
     options = options ? options : &plain_options;
-    status = directory ? replica_open(directory, &holder)
+    status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);
 }
@@ -179,14 +181,17 @@ enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run, cons
                                   const struct ulp_run_options *options,
                                   struct ulp_follower **ret_follower) {
     struct holder *holder = NULL;
-    enum ulp_status status;
+    struct slice slice;
+    enum ulp_status status = ULP_OK;
 
     if (!store || !run || !directory || !ret_follower)
         return missing(__func__);
-    status = replica_open(directory, &holder);
-    return status
-               ? status
-               : follower_new(store, run, options ? options : &plain_options, holder, ret_follower);
+    options = options ? options : &plain_options;
+    if (options->tile)
+        status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = replica_open(directory, options->tile ? &slice : NULL, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 
 enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
@@ -200,6 +205,22 @@ enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *ru
         return missing(__func__);
     options = options ? options : &plain_options;
     status = memory_holder_open(tensors, count, options, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
+}
+
+enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                       const struct ulp_tensor *tensors, size_t count,
+                                       const struct ulp_run_options *options,
+                                       struct ulp_follower **ret_follower) {
+    struct holder *holder = NULL;
+    struct slice slice;
+    enum ulp_status status;
+
+    if (!store || !run || !tensors || !options || !ret_follower)
+        return missing(__func__);
+    status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = tile_holder_open(tensors, count, false, &slice, options, &holder);
     return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 
@@ -235,6 +256,67 @@ enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char 
     if (!status)
         status = follower_catch_up(follower, &report);
     ulp_follower_close(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- writers of tiles ---- */
+
+enum ulp_status ulp_tile_writer_open(struct ulp_store *store, const char *run,
+                                     const struct ulp_tensor *tensors, size_t count,
+                                     const struct ulp_run_options *options,
+                                     struct ulp_tile_writer **ret_writer) {
+    return store && run && tensors && options && ret_writer
+               ? tile_writer_new(store, run, tensors, count, options, ret_writer)
+               : missing(__func__);
+}
+
+void ulp_tile_writer_close(struct ulp_tile_writer *writer) {
+    tile_writer_free(writer);
+}
+
+enum ulp_status ulp_tile_writer_contribute(struct ulp_tile_writer *writer,
+                                           const struct ulp_tensor *tensors, size_t count,
+                                           uint64_t step, const void **ret_contribution,
+                                           size_t *ret_bytes, struct ulp_run_report *ret_report) {
+    const struct given given = {.tensors = tensors, .count = count};
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!writer || !tensors || !ret_contribution || !ret_bytes)
+        return missing(__func__);
+    status = tile_writer_contribute(writer, &given, step, &report);
+    if (!status) {
+        *ret_contribution = writer->contribution.data;
+        *ret_bytes = writer->contribution.used;
+    }
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_tile_writer_commit(struct ulp_tile_writer *writer,
+                                       const void *const *contributions, const size_t *sizes,
+                                       size_t count, uint64_t step,
+                                       struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!writer || (count && (!contributions || !sizes)))
+        return missing(__func__);
+    for (size_t i = 0; i < count; i++) {
+        if (!contributions[i])
+            return missing(__func__);
+    }
+    status = tile_writer_commit(writer, contributions, sizes, count, step, &report);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_tile_writer_settle(struct ulp_tile_writer *writer,
+                                       struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = writer ? tile_writer_settle(writer, &report) : missing(__func__);
+
     give_report(status, &report, ret_report);
     return status;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Ways are sorted by the version that they lead to, so one pass over them finds the cheapest way to
- * each. A place is a version, and whether the one in front of it is held too.
+ * each. A place is a version, and whether the one in front of it is held too: who took the step from
+ * there in tiles does not remember how the elements moved.
  */
 #include "chain/plan.h"
 
@@ -62,12 +63,13 @@ static void follow_ways(struct search *search, const struct record *record) {
         size_t from = best_start(search, way);
 
         if (from < search->count)
-            add_start(search, (struct place){.version = way->to,
-                                             .bytes = search->places[from].bytes + way_bytes(way),
-                                             .anchor = search->places[from].anchor,
-                                             .last = way,
-                                             .from = from,
-                                             .before = way->to == way->from + 1});
+            add_start(search,
+                      (struct place){.version = way->to,
+                                     .bytes = search->places[from].bytes + way_bytes(way),
+                                     .anchor = search->places[from].anchor,
+                                     .last = way,
+                                     .from = from,
+                                     .before = way->to == way->from + 1 && way->patch_count == 1});
     }
 }
 

@@ -37,13 +37,14 @@ struct part {
     struct hash hash;
 };
 
-/* A patch in the store: its parts, one after the other. */
+/* A patch in the store: its parts, one after the other; none for a tile that has nothing. */
 struct stored_patch {
     const struct part *parts;
     size_t part_count;
 };
 
-/* What leads from one version to a later one: one whole patch, or partial ones that tile it. */
+/* What leads from one version to a later one: one whole patch, or partial ones that tile it, the
+ * common tile's first. */
 struct way {
     uint64_t from, to;
     bool history;      /* it needs the moves into `from` */

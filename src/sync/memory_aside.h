@@ -6,7 +6,7 @@
 #ifndef SYNC_MEMORY_ASIDE_H
 #define SYNC_MEMORY_ASIDE_H
 
-#include "sync/memory_shard.h"
+#include "sync/anchor_shard.h"
 
 /* Zeroed means none. */
 struct aside {

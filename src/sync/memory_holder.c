@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/apply.h"
+#include "sync/anchor_shard.h"
 #include "sync/memory_aside.h"
 #include "sync/parts.h"
 #include "sync/rules.h"
@@ -33,7 +34,7 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
-/* From here on nothing is held. */
+/* What is there is about to be overwritten: until that is complete, nothing is held. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
@@ -131,15 +132,10 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
     return ULP_OK;
 }
 
-static enum ulp_status load_file(struct memory_holder *m, const struct work *work,
-                                 const struct anchor_file *file) {
-    struct fetched_shard fetched = {0};
-    enum ulp_status status = shard_fetch(work, file, WORK_BYTES, &fetched);
-
-    if (!status)
-        status = put_tensors(m, fetched.shard.tensors, fetched.shard.count);
-    fetched_shard_release(&fetched);
-    return status;
+static enum ulp_status load_shard(void *user, const struct anchor_file *file,
+                                  const struct fetched_shard *fetched) {
+    (void)file;
+    return put_tensors(user, fetched->shard.tensors, fetched->shard.count);
 }
 
 static enum ulp_status load_aside(struct memory_holder *m, const struct work *work,
@@ -159,15 +155,12 @@ static enum ulp_status load_aside(struct memory_holder *m, const struct work *wo
 static enum ulp_status memory_load(struct holder *holder, const struct work *work,
                                    const struct anchor *anchor) {
     struct memory_holder *m = self_of(holder);
-    enum ulp_status status = ULP_OK;
+    enum ulp_status status;
 
     if (holder->held.any && !m->ours)
         return load_aside(m, work, anchor);
     forget_tensors(m);
-    for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (holds_tensors(&anchor->files[i]))
-            status = load_file(m, work, &anchor->files[i]);
-    }
+    status = anchor_each_shard(work, anchor, load_shard, m);
     return status ? status : stage_whole(m, work, anchor->version);
 }
 
@@ -188,8 +181,9 @@ static enum ulp_status memory_take(struct holder *holder, const struct work *wor
 /* ---- steps ---- */
 
 static enum ulp_status memory_step(struct holder *holder, const struct work *work,
-                                   const struct way *way, const struct ulp_patch *const *patches) {
+                                   const struct step *step) {
     struct memory_holder *m = self_of(holder);
+    const struct way *way = step->way;
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
@@ -197,7 +191,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =
-        apply_prepare(m->weights, patches, way->patch_count, NULL, &options, &m->apply);
+        apply_prepare(m->weights, step->patches, step->count, NULL, &options, &m->apply);
 
     if (status)
         return status;
@@ -342,6 +336,19 @@ static void memory_free(struct holder *holder) {
     mem_free(m);
 }
 
+/* Digested once. */
+static enum ulp_status memory_contents(struct holder *holder, const struct work *work,
+                                       const struct ulp_weights **ret_weights) {
+    struct memory_holder *m = self_of(holder);
+    enum ulp_status status =
+        m->weights ? ULP_OK
+                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+
+    if (!status)
+        *ret_weights = m->weights;
+    return status;
+}
+
 static const struct holder_ops memory_ops = {
     .live = true,
     .load = memory_load,
@@ -349,6 +356,7 @@ static const struct holder_ops memory_ops = {
     .step = memory_step,
     .show = memory_show,
     .drop = memory_drop,
+    .contents = memory_contents,
     .keep = memory_keep,
     .keep_evidence = memory_keep_evidence,
     .weights = memory_weights,
@@ -390,20 +398,4 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
     else
         *ret_holder = &m->holder;
     return status;
-}
-
-enum ulp_status memory_holder_weights(struct holder *holder, const struct work *work,
-                                      const struct ulp_weights **ret_weights) {
-    struct memory_holder *m = self_of(holder);
-    enum ulp_status status =
-        m->weights ? ULP_OK
-                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
-
-    if (!status)
-        *ret_weights = m->weights;
-    return status;
-}
-
-void memory_holder_adopt(struct holder *holder, uint64_t version) {
-    holder->held = (struct held){.any = true, .version = version};
 }

@@ -10,11 +10,4 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
                                    const struct ulp_run_options *options,
                                    struct holder **ret_holder);
 
-/* What the caller's memory holds, before anything was loaded; digested once. The holder's. */
-enum ulp_status memory_holder_weights(struct holder *holder, const struct work *work,
-                                      const struct ulp_weights **ret_weights);
-
-/* What is there is this version. */
-void memory_holder_adopt(struct holder *holder, uint64_t version);
-
 #endif

@@ -9,12 +9,12 @@
 #include "base/quote.h"
 #include "chain/map.h"
 #include "patch/apply.h"
-#include "patch/diff.h"
 #include "patch/fit.h"
+#include "patch/tile.h"
 #include "sync/anchor_files.h"
 #include "sync/commit.h"
+#include "sync/making.h"
 #include "sync/rules.h"
-#include "sync/upload.h"
 #include "tensor/model.h"
 
 #include <string.h>
@@ -101,76 +101,90 @@ struct publishing {
     size_t count;
     uint64_t step;
     struct ulp_weights *weights;
-    struct upload upload;
-    struct ulp_patch *patch; /* our own, to be checked and applied */
-    struct ulp_diff_report report;
+    struct making making; /* our own patches, to be checked and applied */
+    struct ulp_root child;
 };
+
+/* Whoever took the step to this version has remembered how the elements moved: not if it came in
+ * tiles. */
+static bool came_whole(const struct record *record) {
+    const struct way *way =
+        record->version ? map_way(record, record->version - 1, record->version) : NULL;
+
+    return way && way->patch_count == 1;
+}
 
 /* Where history begins anew, where somebody may start, and where the version before is not at hand,
  * there is none. */
-static bool with_history(const struct holder *holder) {
+static bool with_history(const struct publishing *p) {
+    const struct holder *holder = p->follower->holder;
+
     if (rule_broken(RULE_HISTORY_BEGINS_ANEW))
         return holder->held.before;
-    return holder->held.before && holder->held.version % HISTORY_RESET != 0 &&
-           !map_anchor(&holder->seen.record, holder->held.version);
+    return !p->work->options->tiling && holder->held.before &&
+           holder->held.version % HISTORY_RESET != 0 &&
+           !map_anchor(&holder->seen.record, holder->held.version) &&
+           came_whole(&holder->seen.record);
+}
+
+/* One for each tile, the common one first. */
+static enum ulp_status make_tiles(struct publishing *p, const struct ulp_tiling *tiling) {
+    enum ulp_status status = ULP_OK;
+
+    for (unsigned tile = 0; !status && tile <= tiling_count(tiling); tile++)
+        status =
+            making_add_tile(&p->making, p->weights, p->tensors, p->count, tiling, tile, p->work);
+    if (!status && !p->making.report.patch_bytes)
+        status = fail(ULP_E_REGIONS, "a state without elements has no tiles; publish it whole");
+    return status;
 }
 
 static enum ulp_status make_patch(struct publishing *p) {
     const struct ulp_run_options *options = p->work->options;
     struct holder *holder = p->follower->holder;
     const struct ulp_diff_options diff_options = {
-        .pool = options->pool, .progress = options->progress, .history = with_history(holder)};
-    const struct ulp_sink sink = {upload_write, &p->upload};
+        .pool = options->pool, .progress = options->progress, .history = with_history(p)};
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status =
-        holder->ops->weights(holder, p->work, with_history(holder), &p->weights);
+    enum ulp_status status = holder->ops->weights(holder, p->work, with_history(p), &p->weights);
 
     if (!status)
-        status = upload_begin(&p->upload, p->work->store, p->work->run,
-                              holder->seen.record.sequence + 1);
+        status = making_begin(&p->making, p->work, holder->seen.record.sequence + 1);
     if (!status)
-        status = diff(p->weights, p->tensors, p->count, &diff_options, &sink, &p->report);
+        status = options->tiling
+                     ? make_tiles(p, options->tiling)
+                     : making_add(&p->making, p->weights, p->tensors, p->count, &diff_options);
     work_spent(&p->work->report->phases.encode_ns, started);
     return status;
 }
 
-/* Whoever publishes a patch has decoded it against its own base: rule 8. */
+/* Whoever publishes a patch has decoded it against its own base: rule 8. Of tiles the root is what
+ * their tables add up to, and the decoded state has it. */
 static enum ulp_status check_own(struct publishing *p) {
     const struct ulp_apply_options options = {.pool = p->work->options->pool,
                                               .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
     struct ulp_apply *apply = NULL;
-    enum ulp_status status = spool_view(&p->upload.copy, &data, &bytes);
+    enum ulp_status status = making_open(&p->making);
 
     if (!status)
-        status = patch_open_memory(data, bytes, &p->patch);
-    if (!status)
-        status = apply_prepare(p->weights, (const struct ulp_patch *const *)&p->patch, 1, NULL,
-                               &options, &apply);
-    if (!status && !same_root(&apply->root, &p->report.child))
+        status = apply_prepare(p->weights, (const struct ulp_patch *const *)p->making.patches,
+                               p->making.patch_count, NULL, &options, &apply);
+    if (!status && !p->work->options->tiling && !same_root(&apply->root, &p->making.report.child))
         status = fail(ULP_E_WRONG_RESULT, "our own patch leads elsewhere; nothing was published");
+    if (!status)
+        p->child = apply->root;
     apply_free(apply);
     work_spent(&p->work->report->phases.verify_ns, started);
     return status;
 }
 
-static enum ulp_status finish_upload(struct publishing *p) {
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = upload_end(&p->upload);
-
-    work_spent(&p->work->report->phases.store_ns, started);
-    p->work->report->stored_bytes += p->report.patch_bytes;
-    p->work->report->stored_objects += (unsigned)p->upload.count;
-    return status;
-}
-
 /* The record is in the log: from here on whatever fails is made good by following. */
 static enum ulp_status move_base(struct publishing *p, const struct way *way) {
+    const struct step step = {.way = way,
+                              .patches = (const struct ulp_patch *const *)p->making.patches,
+                              .count = p->making.patch_count};
     struct holder *holder = p->follower->holder;
-    enum ulp_status status =
-        holder->ops->step(holder, p->work, way, (const struct ulp_patch *const *)&p->patch);
+    enum ulp_status status = holder->ops->step(holder, p->work, &step);
 
     if (!status)
         status = holder->ops->show(holder, p->work);
@@ -181,37 +195,32 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
 
 static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
     const struct holder *holder = p->follower->holder;
-    const struct stored_patch stored = {p->upload.parts, p->upload.count};
-    const struct way way = {.from = holder->held.version,
-                            .to = holder->held.version + 1,
-                            .history = p->report.history,
-                            .changes = p->report.changed,
-                            .patches = &stored,
-                            .patch_count = 1};
+    struct arena arena = {0};
+    struct way way = {.from = holder->held.version,
+                      .to = holder->held.version + 1,
+                      .history = p->making.report.history,
+                      .changes = p->making.report.changed,
+                      .patch_count = p->making.count};
     const struct addition addition = {.way = &way,
                                       .version = true,
                                       .step = p->step,
-                                      .root = p->report.child,
+                                      .root = p->child,
                                       .key = p->work->options->sign};
-    enum ulp_status status;
+    enum ulp_status status = making_stored(&p->making, &arena, &way.patches);
 
-    if (rule_broken(RULE_BASE_MOVES_LAST)) {
+    if (!status && rule_broken(RULE_BASE_MOVES_LAST))
         status = move_base(p, &way);
-        return status ? status : commit(p->follower, &addition, p->work->report, ret_moved);
-    }
-    status = commit(p->follower, &addition, p->work->report, ret_moved);
-    return status || *ret_moved ? status : move_base(p, &way);
-}
-
-static void publishing_release(struct publishing *p) {
-    patch_free(p->patch);
-    upload_release(&p->upload);
-    p->patch = NULL;
+    if (!status)
+        status = commit(p->follower, &addition, p->work->report, ret_moved);
+    if (!status && !*ret_moved && !rule_broken(RULE_BASE_MOVES_LAST))
+        status = move_base(p, &way);
+    arena_release(&arena);
+    return status;
 }
 
 /* Somebody who died after the record was added, and tries again. */
 static bool is_published(const struct publishing *p) {
-    return !p->report.changed && p->step == p->follower->holder->seen.record.step;
+    return !p->making.report.changed && p->step == p->follower->holder->seen.record.step;
 }
 
 static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
@@ -221,12 +230,12 @@ static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
     if (!status && !is_published(p)) {
         status = check_own(p);
         if (!status)
-            status = finish_upload(p);
+            status = making_end(&p->making, p->work);
         if (!status)
             status = add_version(p, ret_moved);
         p->work->report->fresh = !status && !*ret_moved;
     }
-    publishing_release(p);
+    making_release(&p->making);
     return status;
 }
 

@@ -220,7 +220,7 @@ static enum ulp_status open_span(struct ulp_store *store, const char *run, const
         (int)sizeof path)
         status = fail(ULP_E_NAME, "the path %s is too long", quote(directory).text);
     if (!status)
-        status = replica_open(path, &holder);
+        status = replica_open(path, NULL, &holder);
     return status ? status : follower_new(store, run, options, holder, &s->follower);
 }
 

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -302,31 +303,39 @@ class Pull(FollowCase):
         self.assertEqual(os.listdir(self.work), [])
         self.assertEqual(self.pull("x", "--version", 2)["version"], 2)
 
-    def test_killed_half_way(self):
-        """Nothing is visible, and the next one cleans up."""
+    def catch(self):
+        """A pull that is stopped in the middle, and what it was called with."""
         big = self.dir / "big.safetensors"
         write_model(big, {"w": ("BF16", [48 << 20], bytes(96 << 20))})
-        self.publish(big, name="big", state="big-state")
+        made = self.publish(big, name="big", state="big-state")
         words = ["pull", *self.place("big"), "-o", self.work / "x", "--threads", 1]
-        process = self.start(*words)
-        self.wait_for((self.work / ".x.pull/versions").exists)
-        process.send_signal(signal.SIGSTOP)
+        for _ in range(20):
+            process = self.start(*words)
+            self.wait_for(lambda: (self.work / ".x.pull/versions").exists() or process.poll() is not None)
+            process.send_signal(signal.SIGSTOP)
+            if process.poll() is None and (self.work / ".x.pull/versions").exists() and not (self.work / "x").exists():
+                return process, words, made["root"]
+            process.send_signal(signal.SIGCONT)  # it was too fast
+            process.wait()
+            shutil.rmtree(self.work / "x")
+        return self.fail("it was always too fast")
+
+    def test_killed_half_way(self):
+        """Nothing is visible, and the next one cleans up."""
+        process, words, root = self.catch()
         self.fails(BUSY, "another process", *words)
         process.kill()
         self.assertEqual(process.wait(), -signal.SIGKILL)
         self.assertEqual(os.listdir(self.work), [".x.pull"])
         self.assertEqual(run(*words).returncode, 0)
         self.assertEqual(os.listdir(self.work), ["x"])
-        self.assertEqual(self.root(self.work / "x"), self.root(big))
+        self.assertEqual(self.root(self.work / "x"), root)
 
     def test_a_signal_leaves_nothing(self):
-        big = self.dir / "big.safetensors"
-        write_model(big, {"w": ("BF16", [48 << 20], bytes(96 << 20))})
-        self.publish(big, name="big", state="big-state")
-        process = self.start("pull", *self.place("big"), "-o", self.work / "x", "--threads", 1)
-        self.wait_for((self.work / ".x.pull/versions").exists)
+        process, _, _ = self.catch()
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), -signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(60), -signal.SIGTERM)
         self.assertEqual(os.listdir(self.work), [])
 
 

@@ -13,6 +13,7 @@ from cli_case import main, moved, run, weights, write_model
 from run_case import BUSY, FENCED, LAYOUT, NOT_FOUND, PHASES, RECORD, SHARDS, STORED, TRUNCATED, USAGE, RunCase
 
 SETTLE = 300
+LONG_SETTLE = 2000  # of tests in which a machine that is busy must not look like a writer that has ended
 
 
 class WatchCase(RunCase):
@@ -143,14 +144,13 @@ class Once(WatchCase):
         for option in ("--anchor-every", "--keep-anchors"):
             self.fails(USAGE, option[2:], "publish", self.models[0], *place, option, 0)
         self.fails(NOT_FOUND, "none", "publish", "--watch", self.dir / "none", *place, "--once")
-        self.fails(NOT_FOUND, "nokey", "publish", self.models[0], *place, "--sign", self.dir / "nokey")
         self.assertFalse((self.dir / "state").exists())
 
 
 class Staying(WatchCase):
     def test_a_slow_writer(self):
         """A file that grows is not taken before it is complete; it holds up the one behind it."""
-        process = self.watch()
+        process = self.watch("--settle", LONG_SETTLE)
         self.put(0, "step-1")
         self.assertEqual(json.loads(process.stdout.readline())["step"], 1)
         data = self.models[1].read_bytes()
@@ -159,7 +159,7 @@ class Staying(WatchCase):
             for at in range(0, len(data), len(data) // 12):
                 file.write(data[at:at + len(data) // 12])
                 file.flush()
-                time.sleep(SETTLE / 1000 / 4)
+                time.sleep(LONG_SETTLE / 1000 / 8)
                 self.assertEqual(self.steps(), [1])
         told = [json.loads(process.stdout.readline()) for _ in range(2)]
         self.assertEqual([one["step"] for one in told], [2, 3])
@@ -168,15 +168,15 @@ class Staying(WatchCase):
 
     def test_a_directory_that_fills_slowly(self):
         """Also what lies deeper counts as a change."""
-        process = self.watch()
+        process = self.watch("--settle", LONG_SETTLE)
         folder = self.folder / "step-4"
         (folder / "optimizer").mkdir(parents=True)
         shutil.copy(self.models[0], folder / "model.safetensors")
         with open(folder / "optimizer/state.bin", "wb") as file:
-            for _ in range(8):
+            for _ in range(12):
                 file.write(b"state")
                 file.flush()
-                time.sleep(SETTLE / 1000 / 4)
+                time.sleep(LONG_SETTLE / 1000 / 8)
                 self.assertFalse((self.store / "rl").exists())
         self.assertEqual(json.loads(process.stdout.readline())["step"], 4)
         self.stop(process)
@@ -231,6 +231,7 @@ class Staying(WatchCase):
 
     def test_signed(self):
         key, public = self.make_key("key")
+        self.fails(NOT_FOUND, "nokey", *self.words("--sign", self.dir / "nokey"))
         process = self.watch("--sign", key, "--trust", public)
         self.put(0, "step-1")
         self.put(1, "step-2")

@@ -120,7 +120,7 @@ enum ulp_status run_options_version(const struct cli_args *args, const struct ru
         return ULP_OK;
     if (option_given(args, "version"))
         return ulp_fail(ULP_E_USAGE, "give either --step or --version");
-    return ulp_run_find_step(place->store, place->run, step, &options->version);
+    return ulp_run_find_step(place->store, place->run, step, options, &options->version);
 }
 
 /* Versions do not go back from one record to the next, so halving finds the first that has it. */
@@ -217,6 +217,7 @@ void run_record_json(struct json_out *out, const struct ulp_run_record *record) 
     json_out_u64(out, "step", record->step);
     json_out_u64(out, "time_ms", record->time_ms);
     json_out_root(out, "root", &record->root);
+    json_out_u64(out, "elements", record->elements);
     json_out_u64(out, "changed", record->changed);
     json_out_u64(out, "patch_bytes", record->patch_bytes);
     json_out_real(out, "bits_per_change",

@@ -7,8 +7,9 @@
 #include <time.h>
 
 static void print_heading(void) {
-    printf("  record  version epoch     step  time                   changed   bits       patch "
-           "  ways anchors  signer    notes\n");
+    printf(
+        "  record  version epoch     step  time                   changed density   bits       patch "
+        "  ways anchors  signer    notes\n");
 }
 
 static const char *local_time(uint64_t time_ms, char text[32]) {
@@ -24,10 +25,14 @@ static const char *local_time(uint64_t time_ms, char text[32]) {
 /* What changed since the version before: blank in records that did not publish one. */
 static void print_change(const struct ulp_run_record *record) {
     if (!record->patch_bytes) {
-        printf("  %9s %6s %11s ", "", "", "");
+        printf("  %9s %7s %6s %11s ", "", "", "", "");
         return;
     }
     printf("  %9s", readable_count(record->changed).text);
+    if (record->elements)
+        printf(" %6.3f%%", 100 * (double)record->changed / (double)record->elements);
+    else
+        printf(" %7s", "-");
     if (record->changed)
         printf(" %6.2f", 8 * (double)record->patch_bytes / (double)record->changed);
     else

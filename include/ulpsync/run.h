@@ -37,12 +37,13 @@ struct ulp_run_record {
     uint64_t step;     /* the trainer's own number */
     uint64_t time_ms;  /* since 1970, as the publisher's clock had it */
     struct ulp_root root;
-    uint64_t changed;      /* elements, since the version before; 0 for the first */
-    uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
-    uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
-    uint64_t oldest;       /* the oldest version that the map still leads to */
+    uint64_t elements;      /* of the state */
+    uint64_t changed;       /* of them, since the version before; 0 for the first */
+    uint64_t patch_bytes;   /* of the patch from there; 0 when the map has none */
+    uint64_t anchor_bytes;  /* of an anchor of this version; 0 when the map has none */
+    uint64_t oldest;        /* the oldest version that the map still leads to */
     uint32_t anchors, ways; /* in the map */
-    uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
+    uint64_t boundary;      /* the newest record that announced deletion; 0: none did */
     int history;
     int is_signed;
     struct ulp_public_key signer; /* if it is */
@@ -55,9 +56,13 @@ ULP_API enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
 ULP_API enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t sequence,
                                      struct ulp_run_record *ret_record);
 
+struct ulp_run_options;
+
 /* The version that the newest record with this step published, among those that the run's newest
- * record leads to. ULP_E_UNREACHABLE if there is none. */
+ * record leads to; that one must be trusted (options: trusted, max_age_ms; NULL is fine), and it must
+ * descend from every record that is read. ULP_E_UNREACHABLE if there is none. */
 ULP_API enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
+                                          const struct ulp_run_options *options,
                                           uint64_t *ret_version);
 
 /* ---- options and reports ----------------------------------------------------------------- */
@@ -86,7 +91,7 @@ struct ulp_run_options {
     const char *base;     /* a model on disk to start from: a state that the map has an anchor of */
 
     /* Followers. */
-    int stop_at_version;  /* go no further than `version`, which the map must still lead to */
+    int stop_at_version; /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 
     /* Called with the bytes of the newest record that was accepted, before anything of it is used:

@@ -66,33 +66,41 @@ enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t 
     return status;
 }
 
-/* From the newest record back to the oldest version that can still be had. */
-static enum ulp_status find_step(struct ulp_store *store, const char *run,
-                                 const struct record *head, uint64_t step, uint64_t *ret_version) {
-    struct ulp_run_record record = record_summary(head);
-    const uint64_t oldest = record.oldest;
+/* From the newest record, which is taken over, back to the oldest version that can still be had. */
+static enum ulp_status find_step(struct log_view *view, struct log_entry *at, uint64_t step,
+                                 uint64_t *ret_version) {
+    const uint64_t oldest = record_summary(&at->record).oldest;
     enum ulp_status status = ULP_OK;
 
-    while (!status && record.step != step && record.version > oldest)
-        status = ulp_run_read(store, run, record.sequence - 1, &record);
-    if (!status && record.step != step)
+    while (!status && at->record.step != step && at->record.version > oldest) {
+        struct log_entry before = {0};
+
+        status = log_ancestor(view, at, at->record.sequence - 1, &before);
+        log_entry_release(at);
+        *at = before;
+    }
+    if (!status && at->record.step != step)
         status = fail(ULP_E_UNREACHABLE, "no version that can be had any more has step %llu",
                       (unsigned long long)step);
     if (!status)
-        *ret_version = record.version;
+        *ret_version = at->record.version;
     return status;
 }
 
 enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
-                                  uint64_t *ret_version) {
+                                  const struct ulp_run_options *options, uint64_t *ret_version) {
+    struct log_view view = {.store = store, .run = run};
     struct log_entry head = {0};
     enum ulp_status status;
 
     if (!store || !run || !ret_version)
         return missing(__func__);
-    status = read_head(store, run, &head);
+    options = options ? options : &plain_options;
+    view.trust = (struct trust){options->trusted, options->trusted_count};
+    view.max_age_ms = options->max_age_ms;
+    status = log_advance(&view, false, &head);
     if (!status)
-        status = find_step(store, run, &head.record, step, ret_version);
+        status = find_step(&view, &head, step, ret_version);
     log_entry_release(&head);
     return status;
 }

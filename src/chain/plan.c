@@ -65,7 +65,7 @@ static void follow_ways(struct search *search, const struct record *record) {
         if (from < search->count)
             add_start(search,
                       (struct place){.version = way->to,
-                                     .bytes = search->places[from].bytes + way_bytes(way),
+                                     .bytes = add_bytes(search->places[from].bytes, way_bytes(way)),
                                      .anchor = search->places[from].anchor,
                                      .last = way,
                                      .from = from,

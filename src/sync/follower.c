@@ -31,6 +31,7 @@ struct ulp_run_record record_summary(const struct record *record) {
         .step = record->step,
         .time_ms = record->time_ms,
         .root = record->root,
+        .elements = record->elements,
         .changed = way ? way->changes : 0,
         .patch_bytes = way ? way_bytes(way) : 0,
         .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,

@@ -32,13 +32,18 @@
 
 /* ---- the first version ---- */
 
-static enum ulp_status hash_given(const struct given *given, struct hash *ret_hash) {
+/* What the record says of the state itself. */
+static enum ulp_status describe(const struct given *given, struct record *record,
+                                struct anchor *anchor) {
     struct ulp_model *model = NULL;
     enum ulp_status status = given->path ? model_open(given->path, &model) : ULP_OK;
+    const struct ulp_tensor *tensors = model ? model->tensors : given->tensors;
+    const size_t count = model ? model->count : given->count;
 
-    if (!status)
-        status = content_hash(model ? model->tensors : given->tensors,
-                              model ? model->count : given->count, ret_hash);
+    for (size_t i = 0; !status && i < count; i++)
+        record->elements += tensors[i].elements;
+    if (!status && *anchor->reference)
+        status = content_hash(tensors, count, &anchor->content);
     model_free(model);
     return status;
 }
@@ -56,8 +61,7 @@ static enum ulp_status first_record(struct ulp_follower *f, const struct work *w
         return status;
     anchor->root = record->root = holder->staged_root;
     anchor->reference = f->options.reference ? f->options.reference : "";
-    if (*anchor->reference)
-        status = hash_given(given, &anchor->content);
+    status = describe(given, record, anchor);
     record->sequence = 1;
     record->time_ms = clock_wall_ns() / 1000000;
     record->anchors = anchor;

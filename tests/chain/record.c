@@ -434,7 +434,7 @@ static void test_limits(void **unused) {
     assert_int_equal(read_many_ways(1, LIMIT_TILES + 2, 1), ULP_E_RECORD);
     assert_ok(read_many_ways(2, 2, LIMIT_PARTS / 2)); /* of a way, all patches together */
     assert_int_equal(read_many_ways(1, 2, LIMIT_PARTS / 2 + 1), ULP_E_RECORD);
-    assert_int_equal(read_many_ways(40, 1, LIMIT_PARTS), ULP_E_LIMIT); /* over 4 MiB */
+    assert_int_equal(read_many_ways(40, 1, LIMIT_PARTS), ULP_E_RECORD); /* over 4 MiB */
 }
 
 /* The longest record is read; one byte more is not even looked at. */
@@ -445,7 +445,7 @@ static void test_bytes_of_a_record(void **unused) {
     assert_non_null(data);
     memcpy(data, "ulpslog", 8);
     assert_int_equal(read_exactly(data, LIMIT_RECORD_BYTES), ULP_E_CHECKSUM);
-    assert_int_equal(read_exactly(data, LIMIT_RECORD_BYTES + 1), ULP_E_LIMIT);
+    assert_int_equal(read_exactly(data, LIMIT_RECORD_BYTES + 1), ULP_E_RECORD);
     free(data);
 }
 

@@ -70,6 +70,7 @@ struct sample *sample_new(size_t anchors, size_t ways) {
                                 .version = 100,
                                 .step = UINT64_MAX,
                                 .time_ms = 1234567890123,
+                                .elements = UINT64_C(7000000000),
                                 .boundary = 990};
     test_random_bytes(s->record.run, RUN_ID_BYTES);
     test_random_bytes(s->record.ancestors,
@@ -99,7 +100,7 @@ struct buffer forged(const uint8_t *data, size_t count) {
 
 bool is_refusal(enum ulp_status status) {
     return status == ULP_E_RECORD || status == ULP_E_CHECKSUM || status == ULP_E_VERSION ||
-           status == ULP_E_JUMP || status == ULP_E_SIGNATURE || status == ULP_E_LIMIT;
+           status == ULP_E_JUMP || status == ULP_E_SIGNATURE;
 }
 
 enum ulp_status read_exactly(const uint8_t *data, size_t count) {
@@ -206,6 +207,7 @@ static void assert_same_head(const struct record *a, const struct record *b) {
     assert_int_equal(a->step, b->step);
     assert_int_equal(a->time_ms, b->time_ms);
     assert_memory_equal(&a->root, &b->root, sizeof a->root);
+    assert_int_equal(a->elements, b->elements);
     assert_int_equal(a->boundary, b->boundary);
 }
 

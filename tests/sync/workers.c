@@ -313,25 +313,27 @@ static void test_finding_a_step(void **unused) {
     uint64_t version = 99;
 
     (void)unused;
-    assert_fails(ulp_run_find_step(t.store, RUN, 5, &version), ULP_E_NO_RUN, RUN);
+    assert_fails(ulp_run_find_step(t.store, RUN, 5, NULL, &version), ULP_E_NO_RUN, RUN);
     assert_ok(ulp_publisher_open(t.store, RUN, NULL, &only_one, &publisher));
     for (unsigned i = 0; i < COUNT(steps); i++) {
         state_step(&t.state, 10);
         assert_ok(ulp_publisher_publish(publisher, t.state.tensors, t.state.count, steps[i], NULL));
-        assert_ok(ulp_run_find_step(t.store, RUN, steps[i], &version));
+        assert_ok(ulp_run_find_step(t.store, RUN, steps[i], NULL, &version));
         assert_int_equal(version, i);
         if (i == 5) {
-            assert_ok(ulp_run_find_step(t.store, RUN, 6, &version));
+            assert_ok(ulp_run_find_step(t.store, RUN, 6, NULL, &version));
             assert_int_equal(version, 3);
-            assert_ok(ulp_run_find_step(t.store, RUN, 5, &version));
+            assert_ok(ulp_run_find_step(t.store, RUN, 5, NULL, &version));
             assert_int_equal(version, 0);
-            assert_fails(ulp_run_find_step(t.store, RUN, 4, &version), ULP_E_UNREACHABLE, "step 4");
+            assert_fails(ulp_run_find_step(t.store, RUN, 4, NULL, &version), ULP_E_UNREACHABLE,
+                         "step 4");
         }
         assert_ok(ulp_publisher_anchor(publisher, NULL));
     }
-    assert_ok(ulp_run_find_step(t.store, RUN, 12, &version)); /* version 8 has the only anchor */
+    assert_ok(
+        ulp_run_find_step(t.store, RUN, 12, NULL, &version)); /* version 8 has the only anchor */
     assert_int_equal(version, 8);
-    assert_fails(ulp_run_find_step(t.store, RUN, 11, &version), ULP_E_UNREACHABLE, "step 11");
+    assert_fails(ulp_run_find_step(t.store, RUN, 11, NULL, &version), ULP_E_UNREACHABLE, "step 11");
     ulp_publisher_close(publisher);
     trainer_free(&t);
 }

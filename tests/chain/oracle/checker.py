@@ -262,7 +262,7 @@ def follow(said, run, trusted, known, base, max_age, now):
 
 
 def describe(record):
-    names = ("sequence", "epoch", "version", "step", "time_ms", "boundary")
+    names = ("sequence", "epoch", "version", "step", "time_ms", "elements", "boundary")
     found = {name: getattr(record, name) for name in names}
     found["run_id"] = record.run_id.hex()
     found["root"] = record.root.hex()

@@ -88,6 +88,7 @@ class Record:
     step: int
     time_ms: int
     root: bytes
+    elements: int = 0
     boundary: int = 0
     handovers: list = dataclasses.field(default_factory=list)
     anchors: list = dataclasses.field(default_factory=list)
@@ -223,7 +224,7 @@ def read(data):
     check(sequence > 0, "sequence 0")
     ancestors = [reader.take(32) for _ in ancestors_of(sequence)]
     numbers = [reader.varint() for _ in range(4)]
-    record = Record(run_id, sequence, ancestors, *numbers, reader.take(32))
+    record = Record(run_id, sequence, ancestors, *numbers, reader.take(32), reader.varint())
     record.boundary = reader.limited(sequence, "the boundary")
     grown = record.epoch < sequence and record.version < sequence
     check(grown, "more versions or epochs than records", "ULP_E_JUMP")
@@ -289,7 +290,7 @@ def write_unsigned(record):
             MAGIC + b"\0" + record.run_id + varint(record.sequence),
             *record.ancestors,
             varints(record.epoch, record.version, record.step, record.time_ms),
-            record.root + varint(record.boundary),
+            record.root + varint(record.elements) + varint(record.boundary),
             write_list(write_handover, record.handovers),
             write_list(write_anchor, record.anchors),
             write_list(write_way, record.ways),

@@ -88,8 +88,7 @@ static enum ulp_status publish_first(struct ulp_follower *f, const struct work *
     work->report->stored_objects++;
     holder->seen = entry;
     f->looked = true;
-    status = holder_keep(holder);
-    return status ? status : holder->ops->show(holder, work);
+    return holder_show(holder, work);
 }
 
 /* ---- the next one ---- */
@@ -172,7 +171,7 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
         holder->ops->step(holder, p->work, way, (const struct ulp_patch *const *)&p->patch);
 
     if (!status)
-        status = holder->ops->show(holder, p->work);
+        status = holder_show(holder, p->work);
     if (status)
         holder->ops->drop(holder);
     return status;

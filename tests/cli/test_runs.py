@@ -14,7 +14,7 @@ from cli_case import CliCase, main, moved, run, weights, write_model
 
 RECORD = {"sequence", "version", "epoch", "step", "time_ms", "root", "changed", "patch_bytes", "anchor_bytes",
           "history"}
-FENCED, ROLLBACK, CHAIN, NO_RUN, BUSY, PART = 73, 74, 72, 70, 61, 76
+FENCED, ROLLBACK, CHAIN, NO_RUN, BUSY, PART, OTHER_RUN, PART_MISSING = 73, 74, 72, 70, 61, 76, 78, 83
 
 
 class RunCase(CliCase):
@@ -54,6 +54,12 @@ class RunCase(CliCase):
         while not condition():
             self.assertLess(time.monotonic(), end, "it took too long")
             time.sleep(0.01)
+
+
+def published(records):
+    """The versions in the order in which they came; records that only add an anchor publish none."""
+    versions = [record["version"] for record in records]
+    return [version for i, version in enumerate(versions) if not i or version != versions[i - 1]]
 
 
 class Verbs(RunCase):
@@ -157,7 +163,9 @@ class Verbs(RunCase):
         last.write_bytes(kept)
         self.assertFalse(self.follow()["fresh"])
         self.publish(self.steps[2], state="state2", name="rl2")
-        self.fails(CHAIN, "another run", "follow", *self.place("rl2"), "--out", out, "--once")
+        self.fails(ROLLBACK, "fewer", "follow", *self.place("rl2"), "--out", out, "--once")  # that one is shorter
+        self.publish(self.steps[3], state="state2", name="rl2")
+        self.fails(OTHER_RUN, "another one", "follow", *self.place("rl2"), "--out", out, "--once")
 
     def test_a_missing_part(self):
         self.publish(self.steps[0])
@@ -166,7 +174,7 @@ class Verbs(RunCase):
         self.publish(self.steps[1])
         fresh, = [p for p in (self.store / "rl" / "part").rglob("*") if p.name not in before and p.is_file()]
         fresh.rename(self.dir / "kept")
-        self.fails(76, "missing", "follow", *self.place(), "--out", self.dir / "out", "--once")
+        self.fails(PART_MISSING, "missing", "follow", *self.place(), "--out", self.dir / "out", "--once")
         self.assertEqual(self.current("out"), self.root(self.steps[0]))
         (self.dir / "kept").rename(fresh)
         self.follow()
@@ -209,14 +217,16 @@ class Verbs(RunCase):
         elsewhere = self.dir / "elsewhere"
         shutil.copytree(self.store, elsewhere)
         made = self.json("publish", self.steps[1], "--store", elsewhere, "--run", "rl", "--state", self.dir / "state")
-        (part,) = {path.name for path in elsewhere.glob("rl/part/*")} - {path.name for path in self.store.glob("rl/part/*")}
+        (part,) = ({path.relative_to(elsewhere) for path in elsewhere.glob("rl/part/*/*")} -
+                   {path.relative_to(self.store) for path in self.store.glob("rl/part/*/*")})
         record = "rl/log/00000000000000000002"
         shutil.copy(elsewhere / record, self.dir / "record")
         (self.dir / "record").rename(self.store / record)
         time.sleep(0.2)
         self.assertIsNone(follower.poll())
-        shutil.copy(elsewhere / "rl/part" / part, self.dir / "part")
-        (self.dir / "part").rename(self.store / "rl/part" / part)
+        shutil.copy(elsewhere / part, self.dir / "part")
+        (self.store / part).parent.mkdir()
+        (self.dir / "part").rename(self.store / part)
         self.wait_for(lambda: self.current("out") == made["root"])
         self.assertIsNone(follower.poll())
 
@@ -302,21 +312,26 @@ class Fsck(Verbs):
                 seen = self.check(PART)
                 self.assertIn(str(path.relative_to(self.store)), [one["key"] for one in seen["damaged"]])
                 self.assertEqual(len(seen["damaged"]), 1)
-                needed = path.parent.name == "part" or path == newest
+                needed = path.parent.parent.name == "part" or path == newest
                 self.assertEqual(seen["reachable"], not needed)
                 path.unlink(missing_ok=True)
                 path.write_bytes(whole)
         self.check(0)
 
-    def test_a_damaged_part_is_sent_again(self):
-        """A part is named by its contents, so the same one serves twice; it is read before it is relied on."""
+    def test_a_damaged_part_is_not_relied_on(self):
+        """Each version's parts are its own, even where the same bytes are in the store already."""
         before = set(self.objects())
-        self.publish(self.steps[-1])
-        (part,) = [path for path in set(self.objects()) - before if path.parent.name == "part"]
-        part.write_bytes(bytes(len(part.read_bytes())))
+        self.publish(self.steps[-1], "--step", 100)
+        (part,) = [path for path in set(self.objects()) - before if path.parent.parent.name == "part"]
+        whole = part.read_bytes()
+        part.write_bytes(bytes(len(whole)))
         self.check(PART)
-        fresh = self.publish(self.steps[-1])
+        before = set(self.objects())
+        fresh = self.publish(self.steps[-1], "--step", 101)
         self.assertEqual(fresh["version"], 5)
+        self.assertEqual(len(set(self.objects()) - before), 2)  # a part and a record
+        self.assertEqual([one["key"] for one in self.check(PART)["damaged"]], [str(part.relative_to(self.store))])
+        part.write_bytes(whole)
         self.check(0)
 
 
@@ -371,7 +386,8 @@ class Disturbed(RunCase):
             for _ in range(self.numbers.randrange(3)):
                 self.disturb(running)
         records = self.json("log", *self.place())["records"]
-        self.assertEqual([r["version"] for r in records], list(range(len(records))))
+        self.assertEqual([r["sequence"] for r in records], list(range(1, len(records) + 1)))
+        self.assertEqual(published(records), list(range(records[-1]["version"] + 1)))
         self.assertEqual(sorted({r["step"] for r in records}), list(range(self.steps + 1)))
         last = f"versions/{records[-1]['version']:020}"
         for out, process in running.items():
@@ -408,7 +424,7 @@ class Rivals(RunCase):
         path = self.dir / f"{out}.json"
         self.wait_for(lambda: process.poll() is not None or
                       path.read_text().count(records[-1]["root"] + '"') and
-                      json.loads(path.read_text().splitlines()[-1])["sequence"] == len(records))
+                      json.loads(path.read_text().splitlines()[-1])["version"] == records[-1]["version"])
         self.assertIsNone(process.poll(), "a follower gave up")
         told = [json.loads(line) for line in path.read_text().splitlines()]
         self.assertEqual([t["version"] for t in told], sorted({t["version"] for t in told}))
@@ -434,12 +450,12 @@ class Rivals(RunCase):
             won += codes.count(0)
             fenced += codes.count(FENCED)
             self.assertGreater(won, before)
-            self.assertEqual(self.follow("all")["sequence"], won)
+            self.assertEqual(self.follow("all")["version"], won - 1)
             self.assertIn(self.current("all"), roots)
         self.assertGreater(fenced, 0)
         records = self.json("log", *self.place())["records"]
-        self.assertEqual([r["sequence"] for r in records], list(range(1, won + 1)))
-        self.assertEqual([r["version"] for r in records], list(range(won)))
+        self.assertEqual([r["sequence"] for r in records], list(range(1, len(records) + 1)))
+        self.assertEqual(published(records), list(range(won)))
         self.follow("late")
         self.assertEqual(self.current("late"), records[-1]["root"])
         self.assertEqual(self.current("all"), records[-1]["root"])

@@ -150,7 +150,7 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = f->holder->ops->take(f->holder, work, anchor->version, &given);
     if (!status)
-        status = f->holder->ops->show(f->holder, work);
+        status = holder_show(f->holder, work);
     model_free(model);
     return status;
 }
@@ -394,7 +394,7 @@ enum ulp_status follower_apply(struct ulp_follower *f, struct ulp_run_report *re
 
     if (!f->holder->staged)
         return fail(ULP_E_USAGE, "there is nothing to apply; poll first");
-    status = f->holder->ops->show(f->holder, &work);
+    status = holder_show(f->holder, &work);
     if (status)
         return status;
     fetched_release(&f->fetched);

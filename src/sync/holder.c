@@ -19,6 +19,12 @@ enum ulp_status holder_keep(struct holder *holder) {
     return status;
 }
 
+enum ulp_status holder_show(struct holder *holder, const struct work *work) {
+    enum ulp_status status = holder_keep(holder);
+
+    return status ? status : holder->ops->show(holder, work);
+}
+
 void work_spent(uint64_t *phase, uint64_t started) {
     *phase += clock_monotonic_ns() - started;
 }

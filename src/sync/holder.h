@@ -65,6 +65,8 @@ struct holder_ops {
                             const struct given *given);
     enum ulp_status (*step)(struct holder *holder, const struct work *work,
                             const struct step *step);
+
+    /* What is staged; called through holder_show(). */
     enum ulp_status (*show)(struct holder *holder, const struct work *work);
 
     /* What was staged is forgotten. */
@@ -94,6 +96,9 @@ void holder_free(struct holder *holder);
 
 /* Makes what was seen last, unless it does already. */
 enum ulp_status holder_keep(struct holder *holder);
+
+/* Shows what is staged, which nobody may see before the record that tells of it is kept. */
+enum ulp_status holder_show(struct holder *holder, const struct work *work);
 
 /* Counts a stretch of time: started = clock; ...; work_spent(&phases.x, started). */
 void work_spent(uint64_t *phase, uint64_t started);

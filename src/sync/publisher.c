@@ -91,8 +91,7 @@ static enum ulp_status publish_first(struct ulp_follower *f, const struct work *
     work->report->stored_objects++;
     holder->seen = entry;
     f->looked = true;
-    status = holder_keep(holder);
-    return status ? status : holder->ops->show(holder, work);
+    return holder_show(holder, work);
 }
 
 /* ---- the next one ---- */
@@ -191,7 +190,7 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
     enum ulp_status status = holder->ops->step(holder, p->work, &step);
 
     if (!status)
-        status = holder->ops->show(holder, p->work);
+        status = holder_show(holder, p->work);
     if (status)
         holder->ops->drop(holder);
     return status;

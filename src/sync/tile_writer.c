@@ -196,7 +196,7 @@ static enum ulp_status move_on(struct ulp_tile_writer *w, const struct work *wor
     enum ulp_status status = holder->ops->step(holder, work, &step);
 
     if (!status)
-        status = holder->ops->show(holder, work);
+        status = holder_show(holder, work);
     if (status)
         holder->ops->drop(holder);
     return status;

@@ -160,5 +160,5 @@ enum ulp_status commit(struct ulp_follower *f, const struct addition *addition,
     if (status || moved)
         return status;
     report->stored_objects++;
-    return f->holder->ops->keep(f->holder);
+    return holder_keep(f->holder);
 }

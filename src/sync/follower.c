@@ -61,7 +61,7 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
                             .trust = {f->options.trusted, f->options.trusted_count},
                             .max_age_ms = f->options.max_age_ms,
                             .ret_culprit = &culprit};
-    const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
+    const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);
 
     work_spent(&report->phases.poll_ns, started);
@@ -73,9 +73,7 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
         holder->ops->keep_evidence(holder, &culprit);
     log_entry_release(&culprit);
     /* before anything of it is kept, so that what is kept is known to be this run's */
-    if (!status && holder->seen.record.sequence != before)
-        status = holder->ops->keep(holder);
-    return status;
+    return status ? status : holder_keep(holder);
 }
 
 /* ---- where to ---- */
@@ -356,6 +354,7 @@ enum ulp_status follower_new(struct ulp_store *store, const char *run,
     }
     f->store = store;
     f->holder = holder;
+    holder->kept = holder->seen.record.sequence; /* it comes from where it was kept */
     f->options = *options;
     status = mem_copy_text(run, &f->run);
     if (status)

@@ -37,6 +37,7 @@ struct holder {
     const struct holder_ops *ops;
     struct held held;      /* that is shown */
     struct log_entry seen; /* the newest record that was accepted */
+    uint64_t kept;         /* its sequence, once it was made to last */
 
     bool staged; /* there is something to show */
     uint64_t staged_version;
@@ -59,7 +60,7 @@ struct holder_ops {
     /* What was staged is forgotten. */
     void (*drop)(struct holder *holder);
 
-    /* Makes holder->seen last. */
+    /* Makes holder->seen last; see holder_keep(). */
     enum ulp_status (*keep)(struct holder *holder);
 
     /* Both records of a fork are put aside for whoever looks into it. */
@@ -76,6 +77,9 @@ struct holder_ops {
 };
 
 void holder_free(struct holder *holder);
+
+/* Makes what was seen last, unless that has been done. Nothing of a record is used before. */
+enum ulp_status holder_keep(struct holder *holder);
 
 /* Counts a stretch of time: started = clock; ...; work_spent(&phases.x, started). */
 void work_spent(uint64_t *phase, uint64_t started);

@@ -87,7 +87,7 @@ static enum ulp_status publish_first(struct ulp_follower *f, const struct work *
     work->report->stored_objects++;
     holder->seen = entry;
     f->looked = true;
-    status = holder->ops->keep(holder);
+    status = holder_keep(holder);
     return status ? status : holder->ops->show(holder, work);
 }
 

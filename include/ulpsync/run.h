@@ -40,6 +40,7 @@ struct ulp_run_record {
     uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
     uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
     uint64_t oldest;       /* the oldest version that the map still leads to */
+    uint32_t anchors, ways; /* in the map */
     uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
     int history;
     int is_signed;
@@ -74,9 +75,11 @@ struct ulp_run_options {
      * newer ones. 0: however old. */
     uint64_t max_age_ms;
 
-    /* Followers. */
+    /* Followers, and publishers that go on with a run. */
     uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */
-    const char *base;     /* a model on disk to start from, if it is one that the run has known */
+    const char *base;     /* a model on disk to start from: a state that the map has an anchor of */
+
+    /* Followers. */
     int stop_at_version;  /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 
@@ -196,8 +199,8 @@ ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *r
 
 /*
  * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
- * knows (an anchor's, or the newest if its number is a multiple of 8, so that patches lead on from
- * it), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
+ * knows and that one can start from (an anchor's, or the newest where its version is a multiple of
+ * 8), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
  * only ulp_follower_apply() writes there.
  */
 ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,

@@ -11,6 +11,7 @@
 #include "patch/model_files.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
+#include "tensor/tensor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -217,24 +218,35 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
 
 /* ---- references ---- */
 
-/* Names with their NUL, then bytes in 8, then the bytes, tensor by tensor in name order. */
+/* Name with its NUL, then bytes in 8, then the bytes. */
+static enum ulp_status hash_tensor(struct sha256 *hash, const struct ulp_tensor *tensor) {
+    uint8_t bytes[8];
+    enum ulp_status status = sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
+
+    store_le64(bytes, tensor->bytes);
+    if (!status)
+        status = sha256_add(hash, bytes, sizeof bytes);
+    return status ? status : sha256_add(hash, tensor->data, tensor->bytes);
+}
+
+/* Whoever gives tensors from memory gives them in any order; here it is that of their names. */
 enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
                              struct hash *ret_hash) {
     struct sha256 *hash = NULL;
-    enum ulp_status status = sha256_begin(&hash);
+    struct ulp_tensor *sorted = NULL;
+    enum ulp_status status = mem_zeroed(count, sizeof *sorted, &sorted);
 
-    for (size_t i = 0; !status && i < count; i++) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, tensors[i].bytes);
-        status = sha256_add(hash, tensors[i].name, strlen(tensors[i].name) + 1);
-        if (!status)
-            status = sha256_add(hash, bytes, sizeof bytes);
-        if (!status)
-            status = sha256_add(hash, tensors[i].data, tensors[i].bytes);
+    if (!status && count) {
+        memcpy(sorted, tensors, count * sizeof *sorted);
+        status = tensor_sort("the state", sorted, count);
     }
+    if (!status)
+        status = sha256_begin(&hash);
+    for (size_t i = 0; !status && i < count; i++)
+        status = hash_tensor(hash, &sorted[i]);
     if (!status)
         status = sha256_end(hash, ret_hash->bytes);
     sha256_free(hash);
+    mem_free(sorted);
     return status;
 }

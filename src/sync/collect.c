@@ -219,6 +219,7 @@ static enum ulp_status count_useless(const struct collecting *c, uint64_t *ret_c
         status = sweep_run(&sweep);
     arena_release(&arena);
     *ret_count = sweep.unnamed;
+    c->report->kept = sweep.kept;
     return status;
 }
 

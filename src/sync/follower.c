@@ -7,6 +7,7 @@
 #include "chain/map.h"
 #include "digest/root.h"
 #include "patch/fit.h"
+#include "patch/weights.h"
 #include "sync/anchor_files.h"
 #include "sync/memory_holder.h"
 #include "tensor/model.h"
@@ -34,6 +35,8 @@ struct ulp_run_record record_summary(const struct record *record) {
         .patch_bytes = way ? way_bytes(way) : 0,
         .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,
         .oldest = record->anchor_count ? record->anchors[0].version : record->version,
+        .anchors = (uint32_t)record->anchor_count,
+        .ways = (uint32_t)record->way_count,
         .boundary = record->boundary,
         .history = way && way->history,
         .is_signed = record->is_signed,
@@ -99,18 +102,16 @@ static enum ulp_status choose_goal(const struct ulp_follower *f, uint64_t *ret_g
     return ULP_OK;
 }
 
-/* The version of this root, if the map tells; by reference the contents must be the ones too. */
-static enum ulp_status find_root(const struct record *record, const struct ulp_root *root,
-                                 const struct anchor **ret_anchor) {
+/* The newest anchor of this root, or NULL. */
+static const struct anchor *find_root(const struct record *record, const struct ulp_root *root) {
     for (size_t i = record->anchor_count; i--;) {
-        if (same_root(&record->anchors[i].root, root)) {
-            *ret_anchor = &record->anchors[i];
-            return ULP_OK;
-        }
+        if (same_root(&record->anchors[i].root, root))
+            return &record->anchors[i];
     }
-    return ULP_OK;
+    return NULL;
 }
 
+/* By reference the contents must be the ones too. */
 static enum ulp_status check_content(const struct anchor *anchor, const struct ulp_tensor *tensors,
                                      size_t count) {
     struct hash hash;
@@ -133,7 +134,7 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = state_digest(model->tensors, model->count, f->options.pool, NULL, NULL, &root);
     if (!status)
-        status = find_root(&f->holder->seen.record, &root, &anchor);
+        anchor = find_root(&f->holder->seen.record, &root);
     if (!status && !anchor)
         status = fail(ULP_E_WRONG_BASE,
                       "%s is none of the states that run %s starts from (its root is %s...)",
@@ -148,26 +149,23 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     return status;
 }
 
-/* Whether patches lead on from this version for who has not got the one in front of it. */
-static bool history_begins_at(const struct record *record, uint64_t version) {
-    return version % HISTORY_RESET == 0 || map_anchor(record, version);
-}
-
-/* What the caller's memory holds may be a version of the run. One from which no patch would lead on
- * is of no use: an anchor is loaded while nobody looks at the memory yet. */
+/* What the caller's memory holds may be a version of the run: an anchor's, or the newest, if one can
+ * go on from there without knowing what was before. */
 static enum ulp_status recognise(struct ulp_follower *f, const struct work *work) {
     const struct record *record = &f->holder->seen.record;
     const struct anchor *anchor = NULL;
-    struct ulp_root root;
-    enum ulp_status status = memory_holder_root(f->holder, work, &root);
+    const struct ulp_weights *weights = NULL;
+    enum ulp_status status = memory_holder_weights(f->holder, work, &weights);
 
-    if (!status && same_root(&root, &record->root) && history_begins_at(record, record->version)) {
+    if (status)
+        return status;
+    anchor = find_root(record, &weights->root);
+    if (!anchor && record->version % HISTORY_RESET == 0 && same_root(&weights->root, &record->root))
         memory_holder_adopt(f->holder, record->version);
+    if (!anchor)
         return ULP_OK;
-    }
+    status = check_content(anchor, weights->tensors, weights->count);
     if (!status)
-        status = find_root(record, &root, &anchor);
-    if (!status && anchor)
         memory_holder_adopt(f->holder, anchor->version);
     return status;
 }
@@ -354,7 +352,6 @@ enum ulp_status follower_new(struct ulp_store *store, const char *run,
     }
     f->store = store;
     f->holder = holder;
-    holder->kept = holder->seen.record.sequence; /* it comes from where it was kept */
     f->options = *options;
     status = mem_copy_text(run, &f->run);
     if (status)

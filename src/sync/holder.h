@@ -37,7 +37,7 @@ struct holder {
     const struct holder_ops *ops;
     struct held held;      /* that is shown */
     struct log_entry seen; /* the newest record that was accepted */
-    uint64_t kept;         /* its sequence, once it was made to last */
+    uint64_t kept;         /* sequence of the record that outlasts us */
 
     bool staged; /* there is something to show */
     uint64_t staged_version;
@@ -60,7 +60,7 @@ struct holder_ops {
     /* What was staged is forgotten. */
     void (*drop)(struct holder *holder);
 
-    /* Makes holder->seen last; see holder_keep(). */
+    /* Makes holder->seen last; called through holder_keep(). */
     enum ulp_status (*keep)(struct holder *holder);
 
     /* Both records of a fork are put aside for whoever looks into it. */
@@ -78,7 +78,7 @@ struct holder_ops {
 
 void holder_free(struct holder *holder);
 
-/* Makes what was seen last, unless that has been done. Nothing of a record is used before. */
+/* Makes what was seen last, unless it does already. */
 enum ulp_status holder_keep(struct holder *holder);
 
 /* Counts a stretch of time: started = clock; ...; work_spent(&phases.x, started). */

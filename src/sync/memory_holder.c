@@ -5,9 +5,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
-#include "digest/root.h"
 #include "patch/apply.h"
-#include "sync/memory_anchor.h"
+#include "sync/memory_aside.h"
 #include "sync/parts.h"
 #include "sync/rules.h"
 #include "tensor/model.h"
@@ -20,12 +19,12 @@ struct memory_holder {
     struct ulp_run_options options;
     struct arena arena;         /* of descriptions of our own */
     struct ulp_tensor *tensors; /* the caller's, or ours */
-    size_t count, room;
+    size_t count, room, filled; /* of `count`, those that a state that comes whole has brought */
     bool ours;
     struct ulp_weights *weights;
-    struct ulp_apply *apply;      /* what is staged */
-    struct fetched_anchor beside; /* or this */
-    bool next_before;             /* whether it leaves us with history */
+    struct ulp_apply *apply; /* what is staged: a step, */
+    struct aside aside;      /* an anchor while something else is shown, or what is there */
+    bool next_before;        /* whether it leaves us with history */
 };
 
 static struct memory_holder *self_of(struct holder *holder) {
@@ -34,9 +33,12 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
+/* From here on nothing is held. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
+    m->holder.held = (struct held){0};
+    m->filled = 0;
     if (!m->ours)
         return;
     for (size_t i = 0; i < m->count; i++)
@@ -89,7 +91,7 @@ static bool same_form(const struct ulp_tensor *a, const struct ulp_tensor *b) {
            (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
 }
 
-static enum ulp_status fill_tensor(const struct memory_holder *m, const struct ulp_tensor *tensor) {
+static enum ulp_status fill_tensor(struct memory_holder *m, const struct ulp_tensor *tensor) {
     struct ulp_tensor *to = find(m, tensor);
 
     if (!to || !same_form(to, tensor))
@@ -97,6 +99,7 @@ static enum ulp_status fill_tensor(const struct memory_holder *m, const struct u
                     quote(tensor->name).text);
     if (tensor->bytes)
         memcpy(to->data, tensor->data, tensor->bytes);
+    m->filled++;
     return ULP_OK;
 }
 
@@ -114,7 +117,9 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
                                    uint64_t version) {
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status =
-        weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+        !m->ours && m->filled != m->count
+            ? fail(ULP_E_LAYOUT, "memory has %zu tensors, and the run %zu", m->count, m->filled)
+            : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
 
     work_spent(&work->report->phases.digest_ns, started);
     if (status)
@@ -137,63 +142,33 @@ static enum ulp_status load_file(struct memory_holder *m, const struct work *wor
     return status;
 }
 
-/* Memory that nobody looks at yet is filled file by file. */
-static enum ulp_status load_in_place(struct memory_holder *m, const struct work *work,
-                                     const struct anchor *anchor) {
-    enum ulp_status status = ULP_OK;
+static enum ulp_status load_aside(struct memory_holder *m, const struct work *work,
+                                  const struct anchor *anchor) {
+    enum ulp_status status = aside_load(&m->aside, work, anchor, m->weights);
 
-    forget_tensors(m);
-    m->holder.held = (struct held){0}; /* what our own memory held is gone now */
-    for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (is_shard(&anchor->files[i]))
-            status = load_file(m, work, &anchor->files[i]);
-    }
-    return status ? status : stage_whole(m, work, anchor->version);
-}
-
-static enum ulp_status check_forms(const struct memory_holder *m,
-                                   const struct fetched_anchor *anchor) {
-    for (size_t i = 0; i < anchor->tensor_count; i++) {
-        if (!find(m, &anchor->tensors[i]) ||
-            !same_form(find(m, &anchor->tensors[i]), &anchor->tensors[i]))
-            return fail(ULP_E_LAYOUT, "the run has a tensor %s that is not the one in memory",
-                        quote(anchor->tensors[i].name).text);
-    }
-    return anchor->tensor_count == m->count
-               ? ULP_OK
-               : fail(ULP_E_LAYOUT, "the run has %zu tensors, and there are %zu in memory",
-                      anchor->tensor_count, m->count);
-}
-
-/* Weights in use stay as they are until the new ones are shown. */
-static enum ulp_status load_beside(struct memory_holder *m, const struct work *work,
-                                   const struct anchor *anchor) {
-    const struct fetched_anchor *beside = &m->beside;
-    enum ulp_status status = anchor_fetch(work, anchor, &m->beside);
-    const uint64_t started = clock_monotonic_ns();
-
-    if (!status)
-        status = check_forms(m, beside);
-    if (!status)
-        status = state_digest(beside->tensors, beside->tensor_count, work->options->pool, NULL,
-                              NULL, &m->holder.staged_root);
-    work_spent(&work->report->phases.digest_ns, started);
-    if (status) {
-        fetched_anchor_release(&m->beside);
+    if (status)
         return status;
-    }
     m->holder.staged = true;
     m->holder.staged_version = anchor->version;
+    m->holder.staged_root = m->aside.root;
     m->next_before = false;
     return ULP_OK;
 }
 
+/* The caller's memory is not in use before something was shown; ours never is. */
 static enum ulp_status memory_load(struct holder *holder, const struct work *work,
                                    const struct anchor *anchor) {
     struct memory_holder *m = self_of(holder);
+    enum ulp_status status = ULP_OK;
 
-    return holder->held.any && !m->ours ? load_beside(m, work, anchor)
-                                        : load_in_place(m, work, anchor);
+    if (holder->held.any && !m->ours)
+        return load_aside(m, work, anchor);
+    forget_tensors(m);
+    for (size_t i = 0; !status && i < anchor->file_count; i++) {
+        if (holds_tensors(&anchor->files[i]))
+            status = load_file(m, work, &anchor->files[i]);
+    }
+    return status ? status : stage_whole(m, work, anchor->version);
 }
 
 static enum ulp_status memory_take(struct holder *holder, const struct work *work, uint64_t version,
@@ -240,32 +215,19 @@ static void memory_drop(struct holder *holder) {
 
     apply_free(m->apply);
     m->apply = NULL;
-    fetched_anchor_release(&m->beside);
+    aside_release(&m->aside);
     holder->staged = false;
-}
-
-/* Whatever fails here leaves weights that are no version: nothing is held then. */
-static enum ulp_status show_beside(struct memory_holder *m, const struct work *work) {
-    enum ulp_status status;
-
-    m->holder.held = (struct held){0};
-    weights_free(m->weights);
-    m->weights = NULL;
-    status = put_tensors(m, m->beside.tensors, m->beside.tensor_count);
-    if (!status)
-        status = weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
-    return status;
 }
 
 static enum ulp_status memory_show(struct holder *holder, const struct work *work) {
     struct memory_holder *m = self_of(holder);
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = m->apply          ? apply_commit(m->apply, NULL, NULL)
-                             : m->beside.count ? show_beside(m, work)
-                                               : ULP_OK;
+    enum ulp_status status = m->apply ? apply_commit(m->apply, NULL, NULL) : ULP_OK;
 
     if (m->apply && !status && rule_broken(RULE_APPLY_ONCE))
         status = apply_undo(m->apply);
+    if (m->aside.sums)
+        aside_show(&m->aside, m->weights);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;
@@ -395,9 +357,12 @@ static const struct holder_ops memory_ops = {
 };
 
 static enum ulp_status take_seen(struct memory_holder *m) {
-    return m->options.seen
-               ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
-               : ULP_OK;
+    enum ulp_status status =
+        m->options.seen ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
+                        : ULP_OK;
+
+    m->holder.kept = m->holder.seen.record.sequence;
+    return status;
 }
 
 enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t count,
@@ -427,15 +392,15 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
     return status;
 }
 
-enum ulp_status memory_holder_root(struct holder *holder, const struct work *work,
-                                   struct ulp_root *ret_root) {
+enum ulp_status memory_holder_weights(struct holder *holder, const struct work *work,
+                                      const struct ulp_weights **ret_weights) {
     struct memory_holder *m = self_of(holder);
     enum ulp_status status =
         m->weights ? ULP_OK
                    : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
 
     if (!status)
-        *ret_root = m->weights->root;
+        *ret_weights = m->weights;
     return status;
 }
 

@@ -313,18 +313,35 @@ static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *wor
         status = commit(f, &addition, work->report, &moved);
     work->report->fresh = !status && !moved;
     arena_release(&arena);
-    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else made it */
+    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else has made one */
+}
+
+/* Nothing in front of the version that is held is kept, so an anchor must be there. */
+static enum ulp_status empty_map(struct ulp_follower *f, const struct work *work) {
+    const struct addition nothing = {.keep_anchors = 1, .key = f->options.sign};
+    bool moved = false;
+
+    return map_anchor(&f->holder->seen.record, f->holder->held.version)
+               ? commit(f, &nothing, work->report, &moved)
+               : put_anchor(f, work, 1);
+}
+
+/* ---- for everybody ---- */
+
+static enum ulp_status stay_fenced(const struct ulp_publisher *p) {
+    return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(p->follower->run).text);
 }
 
 enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
     const unsigned keep = f->options.keep_anchors ? f->options.keep_anchors : KEEP_ANCHORS_DEFAULT;
-    enum ulp_status status = be_at_head(f, report);
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
     report->fresh = 0;
     if (!status && has_run(f) && anchor_is_due(f))
         status = put_anchor(f, &work, keep);
+    p->fenced = p->fenced || status == ULP_E_FENCED;
     if (!status && has_run(f))
         report->head = record_summary(&f->holder->seen.record);
     return status;
@@ -334,14 +351,11 @@ enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *g
                                   struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
-    enum ulp_status status;
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
-    if (p->fenced)
-        return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(f->run).text);
-    status = be_at_head(f, report);
-    report->fresh = 0;
     if (!status && map_is_full(f))
-        status = put_anchor(f, &work, 1);
+        status = empty_map(f, &work);
+    report->fresh = 0;
     if (!status && has_run(f)) {
         status = publish_next(f, &work, given, step);
     } else if (!status) {
@@ -366,7 +380,6 @@ enum ulp_status publisher_new(struct ulp_store *store, const char *run,
     enum ulp_status status;
 
     newest.stop_at_version = 0; /* only the newest can be built on */
-    newest.base = NULL;
     status = mem_zeroed(1, sizeof *p, &p);
     if (status) {
         holder_free(holder);

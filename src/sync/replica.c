@@ -213,6 +213,7 @@ static enum ulp_status look_at_seen(struct replica *r) {
         status = log_entry_parse(bytes.data, bytes.used, &r->holder.seen);
         if (status)
             status = fail(ULP_E_RECORD, "%s is damaged; use another directory", quote(path).text);
+        r->holder.kept = r->holder.seen.record.sequence;
     }
     buffer_release(&bytes);
     return status;

@@ -7,6 +7,7 @@
 
 /* What an actor has kept where it outlasts a crash. */
 struct kept {
+    const struct world *world;
     uint8_t *record;
     size_t bytes;
 };

@@ -14,8 +14,12 @@
 
 enum ulp_status kept_write(void *user, const void *record, size_t bytes) {
     struct kept *kept = user;
-    uint8_t *copy = realloc(kept->record, bytes);
+    const struct habits *habits = &kept->world->habits;
+    uint8_t *copy;
 
+    if (!kept->world->calm && chance_percent(turns_chance(), habits->before))
+        return ulp_fail(ULP_E_IO, "the disk is full");
+    copy = realloc(kept->record, bytes);
     if (!copy)
         abort();
     memcpy(copy, record, bytes);
@@ -26,7 +30,8 @@ enum ulp_status kept_write(void *user, const void *record, size_t bytes) {
 
 void kept_lose(struct kept *kept) {
     free(kept->record);
-    *kept = (struct kept){0};
+    kept->record = NULL;
+    kept->bytes = 0;
 }
 
 void plan_death(struct station *station, unsigned percent) {
@@ -220,6 +225,7 @@ void trainer_open(struct trainer *t, struct world *world, const char *who, bool 
     struct chance *chance = turns_chance();
 
     *t = (struct trainer){.state = state_make(&world->shape),
+                          .kept = {.world = world},
                           .rounds = (unsigned)chance_between(chance, 2, world->versions_wanted),
                           .deaths = (unsigned)chance_below(chance, 4),
                           .step = chance_below(chance, 10),

@@ -51,6 +51,19 @@ static void check_unchanged(void *user) {
                  (unsigned long long)w->version);
 }
 
+/* I4: the record that says what is held was kept before. */
+static void check_kept(const struct watcher *w, uint64_t version) {
+    struct log_entry entry = {0};
+
+    if (w->directory)
+        return;
+    if (!w->kept.bytes || log_entry_parse(w->kept.record, w->kept.bytes, &entry) ||
+        entry.record.version < version)
+        violated(w->station.world, "I4: %s holds version %llu, and would not know after a crash",
+                 w->station.who, (unsigned long long)version);
+    log_entry_release(&entry);
+}
+
 /* I1, and I4: what is held now. */
 static void check_held(struct watcher *w) {
     struct world *world = w->station.world;
@@ -68,6 +81,7 @@ static void check_held(struct watcher *w) {
     if (w->holds && held->version < w->version)
         violated(world, "I4: %s went from version %llu back to %llu", w->station.who,
                  (unsigned long long)w->version, (unsigned long long)held->version);
+    check_kept(w, held->version);
     memcpy(w->bits, bits, world->shape.bytes);
     w->holds = true;
     w->version = held->version;
@@ -220,6 +234,7 @@ void watcher_open(struct watcher *w, struct world *world, const char *who, bool 
     struct chance *chance = turns_chance();
 
     *w = (struct watcher){.state = state_make(&world->shape),
+                          .kept = {.world = world},
                           .rounds = (unsigned)chance_between(chance, 2, 2 * world->versions_wanted),
                           .deaths = (unsigned)chance_below(chance, 4),
                           .bits = calloc(1, world->shape.bytes)};

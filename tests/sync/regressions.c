@@ -107,6 +107,48 @@ static void test_memory_that_leads_nowhere(void **state) {
     career_free(&c);
 }
 
+/* A disk that is full for a moment. */
+struct shaky {
+    unsigned failures, kept;
+};
+
+static enum ulp_status keep_shakily(void *user, const void *record, size_t bytes) {
+    struct shaky *shaky = user;
+
+    (void)record;
+    (void)bytes;
+    if (shaky->failures) {
+        shaky->failures--;
+        return ulp_fail(ULP_E_NO_SPACE, "the disk is full");
+    }
+    shaky->kept++;
+    return ULP_OK;
+}
+
+/* Seed 15: what could not be kept was used all the same by the next poll. */
+static void test_what_was_seen_is_kept_first(void **state) {
+    struct career c = career_make(NULL);
+    struct shaky shaky = {.failures = 2};
+    const struct ulp_run_options options = {.keep_seen = keep_shakily, .keep_user = &shaky};
+    struct ulp_run_report report = {0};
+    struct ulp_follower *follower = NULL;
+    struct state memory;
+
+    (void)state;
+    career_publish(&c, 1);
+    memory = state_copy(&c.state);
+    assert_ok(
+        ulp_follower_open_memory(c.store, "rl", memory.tensors, memory.count, &options, &follower));
+    for (unsigned i = 0; i < 2; i++)
+        assert_fails(ulp_follower_poll(follower, &report), ULP_E_NO_SPACE, "full");
+    assert_int_equal(shaky.kept, 0);
+    catch_up(&c, follower, &memory);
+    assert_int_equal(shaky.kept, 1);
+    ulp_follower_close(follower);
+    state_free(&memory);
+    career_free(&c);
+}
+
 /* ---- parts that are let go ---- */
 
 struct hook {
@@ -181,4 +223,4 @@ static void test_a_file_that_was_let_go(void **state) {
 }
 
 TEST_MAIN(test_an_anchor_waits_for_apply, test_memory_that_leads_nowhere,
-          test_a_file_that_was_let_go)
+          test_what_was_seen_is_kept_first, test_a_file_that_was_let_go)

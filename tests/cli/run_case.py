@@ -7,7 +7,7 @@ import time
 import cli_case
 from cli_case import CliCase, moved, run, weights, write_model
 
-RECORD = {"sequence", "version", "epoch", "step", "time_ms", "root", "changed", "patch_bytes", "bits_per_change",
+RECORD = {"sequence", "version", "epoch", "step", "time_ms", "root", "elements", "changed", "patch_bytes", "bits_per_change",
           "anchor_bytes", "history", "anchors", "ways", "oldest", "boundary", "signer"}
 STORED = {"stored_bytes", "stored_objects"}
 FETCHED = {"fetched_bytes", "fetched_patch_bytes", "fetched_anchor_bytes", "fetched_record_bytes", "fetched_patches",

@@ -2,6 +2,7 @@
 /* A run that is published in tiles: who follows all of it, and who follows a tile in memory. */
 #include "base/limits.h"
 #include "chain/map.h"
+#include "chain/plan.h"
 #include "sync/run_log.h"
 #include "tests/patch/disk.h"
 #include "tests/patch/tile_state.h"
@@ -359,6 +360,28 @@ static void test_tiled_and_whole_in_turn(void **unused) {
     tiled_free(&t);
 }
 
+/* Should a publisher promise it all the same, the plan leads around it. */
+static void test_no_history_behind_tiles(void **unused) {
+    static const struct part part = {.folder = 1, .bytes = 10};
+    static const struct stored_patch patches[] = {{&part, 1}, {&part, 1}};
+    struct way ways[] = {
+        {.from = 0, .to = 1, .patches = patches, .patch_count = 2},
+        {.from = 1, .to = 2, .history = true, .patches = patches, .patch_count = 1}};
+    const struct anchor anchor = {.reference = ""};
+    const struct record record = {
+        .version = 2, .anchors = &anchor, .anchor_count = 1, .ways = ways, .way_count = 2};
+    const struct held none = {0};
+    struct arena arena = {0};
+    struct plan plan = {0};
+
+    (void)unused;
+    assert_fails(plan_make(&record, &none, 2, &arena, &plan), ULP_E_UNREACHABLE, "");
+    ways[0].patch_count = 1;
+    assert_ok(plan_make(&record, &none, 2, &arena, &plan));
+    assert_int_equal(plan.way_count, 2);
+    arena_release(&arena);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(const struct tiled *t, const struct ulp_run_options *options,
@@ -490,5 +513,5 @@ static void test_empty_tiles(void **unused) {
 
 TEST_MAIN(test_every_tile_at_every_version, test_far_behind, test_from_a_later_anchor,
           test_stops_where_it_is_told, test_a_forged_past, test_whole_followers,
-          test_tiled_and_whole_in_turn, test_refusals, test_a_whole_step_in_between,
-          test_disturbed_memory, test_empty_tiles)
+          test_tiled_and_whole_in_turn, test_no_history_behind_tiles, test_refusals,
+          test_a_whole_step_in_between, test_disturbed_memory, test_empty_tiles)

@@ -2,6 +2,7 @@
 #include "cli/output.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static enum ulp_status once(const struct cli_args *args, const struct run_place 
                             const char *directory, bool first) {
     struct ulp_run_options options = {.pool = place->pool};
     struct ulp_run_report report = {0};
+    struct ulp_tiling *tiling = NULL;
     struct progress_line line;
     struct ulp_progress progress = progress_begin(&line, "follow", 0);
     enum ulp_status status;
@@ -63,8 +65,12 @@ static enum ulp_status once(const struct cli_args *args, const struct run_place 
     options.stop_at_version = option_given(args, "version");
     status = option_count(args, "version", 0, UINT64_MAX, &options.version);
     if (!status)
+        status = option_slice(args, &tiling, &options.tile);
+    options.tiling = tiling;
+    if (!status)
         status = ulp_follow(place->store, place->run, directory, &options, &report);
     progress_end(&line);
+    ulp_tiling_free(tiling);
     if (!status && (first || report.fresh))
         status = tell(args, &report);
     return status;
@@ -122,6 +128,8 @@ static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"out", 'o', "DIR", "Where the model is kept: DIR/current is always a complete version."},
     {"version", 0, "N", "Go to version N and end, instead of to the newest."},
+    {"slice", 0, "K/N", "Fetch and hold only tile K of N, and what all tiles have in common."},
+    CLI_OPTION_LAYOUT,
     {"once", 0, NULL, "Catch up and end, instead of following on."},
     {"poll", 0, "MS", "Milliseconds between two looks at the store; 1000 unless given."},
     {"exec", 0, "COMMAND", "Run this with the shell after each new version."},
@@ -144,6 +152,12 @@ const struct cli_verb verb_follow = {
         "patches from the version that it holds, or an anchor and the patches behind it.\n"
         "Then it looks again every second, until it is stopped. DIR/current is a link to\n"
         "a complete model directory and is switched in one go.\n"
+        "\n"
+        "With --slice, of a run that is published with --tiles N and the same --layout,\n"
+        "only what tile K needs is fetched and written. The files have the names, headers\n"
+        "and lengths of the whole model, and zeros, which take no room on most disks, in\n"
+        "the place of other tiles: an engine's rank K loads its part from there. The first\n"
+        "version is fetched whole.\n"
         "\n"
         "Every byte is verified before it is used, and the root of every version before\n"
         "DIR/current leads to it. The process may be killed at any moment. A log that is\n"

@@ -4,6 +4,7 @@
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
 #include <stdio.h>
 
@@ -35,6 +36,7 @@ static enum ulp_status run(const struct cli_args *args) {
     struct ulp_run_options options = {0};
     struct ulp_run_report report = {0};
     struct run_place place = {0};
+    struct ulp_tiling *tiling = NULL;
     struct progress_line line;
     struct ulp_progress progress;
     uint64_t step = 0;
@@ -43,9 +45,14 @@ static enum ulp_status run(const struct cli_args *args) {
     if (!status && !state)
         status = ulp_fail(ULP_E_USAGE, "say where to keep the last version: --state DIR");
     if (!status)
+        status = option_tiles(args, &tiling);
+    if (!status)
         status = run_place_open(args, &place);
-    if (status)
+    if (status) {
+        ulp_tiling_free(tiling);
         return status;
+    }
+    options.tiling = tiling;
     progress = progress_begin(&line, "publish", 0);
     options.pool = place.pool;
     options.progress = &progress;
@@ -54,6 +61,7 @@ static enum ulp_status run(const struct cli_args *args) {
     if (!status)
         (option_given(args, "json") ? print_json : print_text)(&report);
     run_place_close(&place);
+    ulp_tiling_free(tiling);
     return input_explain(status, args->operands[0], "a model");
 }
 
@@ -61,6 +69,8 @@ static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"state", 0, "DIR", "Where the last version is kept; made if missing, and brought up to date."},
     {"step", 's', "N", "The trainer's own number for this version; 0 unless given."},
+    {"tiles", 0, "N", "Cut what is stored into N tiles, for followers with --slice K/N."},
+    CLI_OPTION_LAYOUT,
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON,
     CLI_OPTION_VERBOSE,
@@ -83,6 +93,11 @@ const struct cli_verb verb_publish = {
         "\n"
         "DIR holds the newest version, to compare with. It belongs to this run; after a\n"
         "crash, or on another machine, it is brought up to date from the store.\n"
+        "\n"
+        "With --tiles each tensor that can be is cut into N bands of rows, or as the rules\n"
+        "of --layout say (docs/tiles.md), and each tile has a patch of its own: a rank of\n"
+        "an engine that holds one of them fetches no more. All versions of a run should be\n"
+        "cut alike.\n"
         "\n"
         "Nothing is known to followers until everything is stored and checked. If another\n"
         "publisher was first, this one is told so (exit code 73) and has changed nothing.\n",

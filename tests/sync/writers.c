@@ -529,6 +529,95 @@ static void test_somebody_else_publishes(void **unused) {
     team_free(&team);
 }
 
+/* Only who commits signs. */
+static void test_signed(void **unused) {
+    struct team team = {.top = temp_directory_make(), .state = state_make(forms, COUNT(forms), 0)};
+    struct ulp_key *key = NULL;
+    struct ulp_publisher *publisher = NULL;
+    struct ulp_run_options options = {0};
+    struct ulp_run_record head;
+    struct set set;
+
+    (void)unused;
+    assert_ok(ulp_key_generate(&key));
+    options.sign = key;
+    assert_ok(ulp_store_memory(&team.store));
+    assert_ok(ulp_tiling_new(RULES, TILES, &team.tiling));
+    assert_ok(ulp_publisher_open(team.store, RUN, NULL, &options, &publisher));
+    assert_ok(ulp_publisher_publish(publisher, team.state.tensors, team.state.count, 0, NULL));
+    ulp_publisher_close(publisher);
+    for (unsigned i = 0; i < TILES; i++)
+        rank_open(&team, i);
+    ulp_tile_writer_close(team.ranks[3].writer);
+    options.tiling = team.tiling;
+    options.tile = 4;
+    assert_ok(ulp_tile_writer_open(team.store, RUN, team.state.tensors, team.state.count, &options,
+                                   &team.ranks[3].writer));
+    state_step(&team.state, 50);
+    contribute_all(&team, 1);
+    set = set_of(&team);
+    assert_fails(commit_set(&team, 0, &set, 1), ULP_E_UNSIGNED, "needs its key");
+    assert_ok(commit_set(&team, 3, &set, 1));
+    assert_ok(ulp_run_head(team.store, RUN, &head));
+    assert_true(head.is_signed);
+    for (unsigned i = 0; i < TILES; i++)
+        assert_settles(&team, i, 1);
+    assert_published(&team, &team.state);
+    ulp_key_free(key);
+    team_free(&team);
+}
+
+/* ---- out of memory ---- */
+
+/* One rank is the whole team: a tile of one, contributed, committed and settled. */
+static enum ulp_status whole_life(const struct team *team, const struct ulp_tiling *one,
+                                  uint64_t step) {
+    const struct ulp_run_options options = {.tiling = one, .tile = 1};
+    struct ulp_tile_writer *writer = NULL;
+    const void *contribution = NULL;
+    size_t bytes = 0;
+    enum ulp_status status = ulp_tile_writer_open(team->store, RUN, team->state.tensors,
+                                                  team->state.count, &options, &writer);
+
+    if (!status)
+        status = ulp_tile_writer_contribute(writer, team->state.tensors, team->state.count, step,
+                                            &contribution, &bytes, NULL);
+    if (!status)
+        status = ulp_tile_writer_commit(writer, &contribution, &bytes, 1, step, NULL);
+    if (!status)
+        status = ulp_tile_writer_settle(writer, NULL);
+    ulp_tile_writer_close(writer);
+    return status;
+}
+
+/* Whichever allocation fails: it is said, nothing leaks, and the version is there or is not. */
+static void test_out_of_memory(void **unused) {
+    struct ulp_tiling *one = NULL;
+    uint64_t calls = UINT64_MAX;
+    unsigned failures = 0;
+    enum ulp_status status = ULP_E_NOMEM;
+
+    (void)unused;
+    assert_ok(ulp_tiling_new(RULES, 1, &one));
+    for (uint64_t at = 0; status || at < calls; at += 7) {
+        struct team team = team_make(false);
+        struct state before = state_copy(&team.state);
+
+        state_step(&team.state, 50);
+        failing_allocator_start(at, at % 2);
+        status = whole_life(&team, one, 1);
+        calls = failing_allocator_stop();
+        assert_true(status == ULP_OK || status == ULP_E_NOMEM);
+        assert_in_range(version_of(&team), !status, 1);
+        assert_published(&team, version_of(&team) ? &team.state : &before);
+        failures += status != ULP_OK;
+        state_free(&before);
+        team_free(&team);
+    }
+    assert_true(failures > 20);
+    ulp_tiling_free(one);
+}
+
 /* ---- processes ---- */
 
 /* The state of a step, the same in every process. */
@@ -836,5 +925,5 @@ static void test_two_committers(void **unused) {
 
 TEST_MAIN(test_steps, test_nothing_is_fetched, test_a_map_that_changes_meanwhile,
           test_a_deletion_meanwhile, test_all_or_nothing, test_other_tilings, test_damaged_bits,
-          test_forged, test_somebody_else_publishes, test_processes, test_ranks_that_die,
-          test_two_committers)
+          test_forged, test_somebody_else_publishes, test_signed, test_out_of_memory,
+          test_processes, test_ranks_that_die, test_two_committers)

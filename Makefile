@@ -42,8 +42,8 @@ test-all: test ## the default tests, the slow ones, and everything again with cl
 	@$(call build,clang)
 	@$(CTEST) --test-dir build/clang -LE house
 
-bench: all ## scan, digest, codec and patches against the limits of memory
-	@build/bench_memory $(BENCH_GIB) build; slow=$$?; build/bench_code; echo; build/ulpsync bench; exit $$slow
+bench: all ## scan, digest, codec, patches and runs against the limits of memory
+	@build/bench_memory $(BENCH_GIB) build; slow=$$?; build/bench_code; echo; build/ulpsync bench; build/bench_runs build/bench-runs; exit $$slow
 
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	@tools/setup all

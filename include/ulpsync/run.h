@@ -37,11 +37,13 @@ struct ulp_run_record {
     uint64_t step;     /* the trainer's own number */
     uint64_t time_ms;  /* since 1970, as the publisher's clock had it */
     struct ulp_root root;
-    uint64_t changed;      /* elements, since the version before; 0 for the first */
-    uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
-    uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
-    uint64_t oldest;       /* the oldest version that the map still leads to */
-    uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
+    uint64_t elements;      /* of the state */
+    uint64_t changed;       /* of them, since the version before; 0 for the first */
+    uint64_t patch_bytes;   /* of the patch from there; 0 when the map has none */
+    uint64_t anchor_bytes;  /* of an anchor of this version; 0 when the map has none */
+    uint64_t oldest;        /* the oldest version that the map still leads to */
+    uint32_t anchors, ways; /* in the map */
+    uint64_t boundary;      /* the newest record that announced deletion; 0: none did */
     int history;
     int is_signed;
     struct ulp_public_key signer; /* if it is */
@@ -54,9 +56,13 @@ ULP_API enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
 ULP_API enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t sequence,
                                      struct ulp_run_record *ret_record);
 
+struct ulp_run_options;
+
 /* The version that the newest record with this step published, among those that the run's newest
- * record leads to. ULP_E_UNREACHABLE if there is none. */
+ * record leads to; that one must be trusted (options: trusted, max_age_ms; NULL is fine), and it must
+ * descend from every record that is read. ULP_E_UNREACHABLE if there is none. */
 ULP_API enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
+                                          const struct ulp_run_options *options,
                                           uint64_t *ret_version);
 
 /* ---- options and reports ----------------------------------------------------------------- */
@@ -80,10 +86,12 @@ struct ulp_run_options {
     const struct ulp_tiling *tiling;
     unsigned tile;
 
-    /* Followers. */
+    /* Followers, and publishers that go on with a run. */
     uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */
-    const char *base;     /* a model on disk to start from, if it is one that the run has known */
-    int stop_at_version;  /* go no further than `version`, which the map must still lead to */
+    const char *base;     /* a model on disk to start from: a state that the map has an anchor of */
+
+    /* Followers. */
+    int stop_at_version; /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 
     /* Called with the bytes of the newest record that was accepted, before anything of it is used:
@@ -207,8 +215,9 @@ ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *r
 
 /*
  * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
- * knows (an anchor's, or the newest), only patches are fetched; otherwise the first poll loads an
- * anchor into them. From then on only ulp_follower_apply() writes there.
+ * knows and that one can start from (an anchor's, or the newest where its version is a multiple of
+ * 8), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
+ * only ulp_follower_apply() writes there.
  */
 ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
                                                  const struct ulp_tensor *tensors, size_t count,
@@ -322,6 +331,7 @@ struct ulp_collect_options {
     uint64_t grace_ms;     /* between the announcement and the deletion; 0: one hour */
     int now;               /* no grace at all: nobody else is at work */
     int dry_run;           /* say what would be done */
+    int only_delete;       /* what was announced; announce nothing: for copies */
     unsigned keep_anchors; /* of the map, with all that leads on from them; 0: as it is */
     const struct ulp_key *sign;
     const struct ulp_public_key *trusted;
@@ -350,6 +360,19 @@ ULP_API enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run
 ULP_API enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run,
                                       const struct ulp_key *from, const struct ulp_key *to,
                                       struct ulp_run_report *ret_report);
+
+/* ---- a copy elsewhere -------------------------------------------------------------------- */
+
+/*
+ * Brings the copy of a run in store `to` to where it is in store `from`: the same records, byte for
+ * byte, with every part that the newest one names, verified on the way. So a site fetches each byte
+ * once, and its workers follow the copy. Options: trusted, max_age_ms. Nobody else may publish to
+ * the copy: ULP_E_FORK. What the copy does not need any more ulp_run_collect() deletes there, with
+ * `only_delete`.
+ */
+ULP_API enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to,
+                                       const char *run, const struct ulp_run_options *options,
+                                       struct ulp_run_report *ret_report);
 
 /* ---- is it whole? ------------------------------------------------------------------------ */
 

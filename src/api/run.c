@@ -6,6 +6,7 @@
 #include "sync/collect.h"
 #include "sync/commit.h"
 #include "sync/memory_holder.h"
+#include "sync/mirror.h"
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
@@ -65,33 +66,41 @@ enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t 
     return status;
 }
 
-/* From the newest record back to the oldest version that can still be had. */
-static enum ulp_status find_step(struct ulp_store *store, const char *run,
-                                 const struct record *head, uint64_t step, uint64_t *ret_version) {
-    struct ulp_run_record record = record_summary(head);
-    const uint64_t oldest = record.oldest;
+/* From the newest record, which is taken over, back to the oldest version that can still be had. */
+static enum ulp_status find_step(struct log_view *view, struct log_entry *at, uint64_t step,
+                                 uint64_t *ret_version) {
+    const uint64_t oldest = record_summary(&at->record).oldest;
     enum ulp_status status = ULP_OK;
 
-    while (!status && record.step != step && record.version > oldest)
-        status = ulp_run_read(store, run, record.sequence - 1, &record);
-    if (!status && record.step != step)
+    while (!status && at->record.step != step && at->record.version > oldest) {
+        struct log_entry before = {0};
+
+        status = log_ancestor(view, at, at->record.sequence - 1, &before);
+        log_entry_release(at);
+        *at = before;
+    }
+    if (!status && at->record.step != step)
         status = fail(ULP_E_UNREACHABLE, "no version that can be had any more has step %llu",
                       (unsigned long long)step);
     if (!status)
-        *ret_version = record.version;
+        *ret_version = at->record.version;
     return status;
 }
 
 enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
-                                  uint64_t *ret_version) {
+                                  const struct ulp_run_options *options, uint64_t *ret_version) {
+    struct log_view view = {.store = store, .run = run};
     struct log_entry head = {0};
     enum ulp_status status;
 
     if (!store || !run || !ret_version)
         return missing(__func__);
-    status = read_head(store, run, &head);
+    options = options ? options : &plain_options;
+    view.trust = (struct trust){options->trusted, options->trusted_count};
+    view.max_age_ms = options->max_age_ms;
+    status = log_advance(&view, false, &head);
     if (!status)
-        status = find_step(store, run, &head.record, step, ret_version);
+        status = find_step(&view, &head, step, ret_version);
     log_entry_release(&head);
     return status;
 }
@@ -352,7 +361,7 @@ enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
 
 enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const struct ulp_key *from,
                               const struct ulp_key *to, struct ulp_run_report *ret_report) {
-    const struct addition addition = {.folder = UINT64_MAX, .hand_over_from = from, .key = to};
+    const struct addition addition = {.hand_over_from = from, .key = to};
     struct ulp_run_report report = {0};
     struct ulp_follower *follower = NULL;
     struct holder *holder = NULL;
@@ -372,6 +381,21 @@ enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const st
         report.head = record_summary(&follower->holder->seen.record);
     report.fresh = !status;
     follower_free(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- copies ---- */
+
+enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to, const char *run,
+                               const struct ulp_run_options *options,
+                               struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!from || !to || !run)
+        return missing(__func__);
+    status = mirror(from, to, run, options ? options : &plain_options, &report);
     give_report(status, &report, ret_report);
     return status;
 }

@@ -58,7 +58,7 @@ enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *ar
     size_t count = 0;
     enum ulp_status status = arena_zeroed(arena, record->way_count, sizeof *ways, &ways);
 
-    if (status || record->anchor_count <= anchors)
+    if (status || !anchors || record->anchor_count <= anchors)
         return status;
     record->anchors += record->anchor_count - anchors;
     record->anchor_count = anchors;

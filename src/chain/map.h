@@ -18,7 +18,8 @@ enum ulp_status map_add_way(struct record *record, const struct way *way, struct
 enum ulp_status map_add_anchor(struct record *record, const struct anchor *anchor,
                                struct arena *arena);
 
-/* Lets go of all but the newest `anchors` anchors, and of ways from in front of those. */
+/* Lets go of all but the newest `anchors` anchors, and of ways from in front of those; with 0 of
+ * nothing. */
 enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *arena);
 
 /*

@@ -6,6 +6,8 @@
  */
 #include "chain/plan.h"
 
+#include "base/quote.h"
+
 #include <string.h>
 
 #define NOWHERE UINT64_MAX
@@ -63,7 +65,7 @@ static void follow_ways(struct search *search, const struct record *record) {
         if (from < search->count)
             add_start(search,
                       (struct place){.version = way->to,
-                                     .bytes = search->places[from].bytes + way_bytes(way),
+                                     .bytes = add_bytes(search->places[from].bytes, way_bytes(way)),
                                      .anchor = search->places[from].anchor,
                                      .last = way,
                                      .from = from,
@@ -89,6 +91,21 @@ static enum ulp_status trace_back(const struct search *search, size_t end, struc
     return ULP_OK;
 }
 
+/* Anchors by reference are no start for who has not got the model that they name. */
+static enum ulp_status unreachable(const struct record *record, uint64_t to) {
+    for (size_t i = 0; i < record->anchor_count; i++) {
+        if (*record->anchors[i].reference)
+            return fail(ULP_E_UNREACHABLE,
+                        "nothing in the store leads to version %llu; the run begins with the model "
+                        "%s: get that, and name it as the base to start from",
+                        (unsigned long long)to, quote(record->anchors[i].reference).text);
+    }
+    return fail(ULP_E_UNREACHABLE,
+                "nothing in the store leads to version %llu any more, from what is held or from "
+                "an anchor",
+                (unsigned long long)to);
+}
+
 enum ulp_status plan_make(const struct record *record, const struct held *held, uint64_t to,
                           struct arena *arena, struct plan *ret_plan) {
     struct search search = {0};
@@ -103,11 +120,7 @@ enum ulp_status plan_make(const struct record *record, const struct held *held, 
     follow_ways(&search, record);
     best = best_start(&search, &(struct way){.from = to});
     if (best == search.count)
-        return fail(
-            ULP_E_UNREACHABLE,
-            "nothing in the store leads to version %llu any more, from what is held or from "
-            "an anchor",
-            (unsigned long long)to);
+        return unreachable(record, to);
     status = trace_back(&search, best, arena, &plan);
     if (!status)
         *ret_plan = plan;

@@ -241,6 +241,7 @@ static enum ulp_status read_head(struct cursor *cursor, struct record *record) {
     record->step = cursor_varint(cursor);
     record->time_ms = cursor_varint(cursor);
     take(cursor, record->root.bytes, ULP_ROOT_BYTES);
+    record->elements = cursor_varint(cursor);
     record->boundary = cursor_varint_upto(cursor, record->sequence);
     if (cursor->failed)
         return malformed("it ends within its head");
@@ -257,8 +258,7 @@ enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *ar
     enum ulp_status status;
 
     if (count > LIMIT_RECORD_BYTES)
-        return fail(ULP_E_LIMIT, "a record of %zu bytes; the limit is %u", count,
-                    LIMIT_RECORD_BYTES);
+        return malformed("it is longer than a record may be");
     status = check_magic(bytes, count);
     if (!status)
         status = check_hash(&cursor);

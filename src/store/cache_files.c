@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,9 +75,10 @@ static struct fill_name fill_name(const char *name) {
     return fill;
 }
 
+/* Also the one that it has before. */
 static bool is_fill_name(const char *name) {
     return name[0] == '.' && begins_with_hash(name + 1) &&
-           !strcmp(name + 1 + CACHE_NAME_LENGTH, ".fill");
+           !strncmp(name + 1 + CACHE_NAME_LENGTH, ".fill", 5);
 }
 
 /* ---- objects ---- */
@@ -159,28 +161,49 @@ static bool locked_by_us(const struct cache_files *files, int file, const char *
     return !flock(file, LOCK_EX | LOCK_NB) && is_named(files, file, fill);
 }
 
+/* A file that is locked before it gets the name under which others find it: one that is not locked
+ * was left by somebody who was killed. -1 and EEXIST if there is one already. */
+static int make_locked(const struct cache_files *files, const char *fill) {
+    static atomic_uint serial;
+    const int directory = directory_of(files);
+    char first[CACHE_NAME_LENGTH + 48];
+    int file, error = 0;
+
+    snprintf(first, sizeof first, "%s-%ld-%u", fill, (long)getpid(), atomic_fetch_add(&serial, 1));
+    file = openat(directory, first, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0)
+        return -1;
+    if (flock(file, LOCK_EX | LOCK_NB) || linkat(directory, first, directory, fill, 0))
+        error = errno;
+    cache_drop(files, first);
+    if (!error)
+        return file;
+    close(file);
+    errno = error;
+    return -1;
+}
+
+/* Somebody else may end, or clean up, between any two steps; then the next try finds out. */
 enum cache_claim cache_claim(const struct cache_files *files, const char *name, int *ret_file) {
     const struct fill_name fill = fill_name(name);
 
     for (int tries = 0; tries < CLAIM_TRIES; tries++) {
-        int file = openat(directory_of(files), fill.text,
-                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        bool made = file >= 0;
+        int file = make_locked(files, fill.text);
 
-        if (!made && errno == EEXIST)
+        *ret_file = file;
+        if (file >= 0)
+            return CLAIM_OURS;
+        if (errno == EEXIST)
             file = open_plain(files, fill.text);
-        if (file < 0 && errno == ENOENT) /* just ended */
+        if (file < 0 && (errno == ENOENT || errno == EWOULDBLOCK))
             continue;
         if (file < 0)
             break;
         *ret_file = file;
-        if (locked_by_us(files, file, fill.text)) {
-            if (made)
-                return CLAIM_OURS;
-            cache_drop(files, fill.text); /* whoever began it was killed */
-        } else if (!made && is_named(files, file, fill.text)) {
+        if (locked_by_us(files, file, fill.text))
+            cache_drop(files, fill.text);
+        else if (is_named(files, file, fill.text))
             return CLAIM_OTHERS;
-        }
         close(file);
     }
     return CLAIM_IMPOSSIBLE;

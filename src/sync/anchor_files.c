@@ -11,6 +11,7 @@
 #include "patch/model_files.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
+#include "tensor/tensor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,9 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* A file of weights that is larger lies in a file while it is looked at. */
-#define SPOOL_BYTES ((size_t)16 << 20)
 
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -196,42 +194,6 @@ enum ulp_status anchor_files_get_beside(const struct work *work, const struct an
     return get_files(work, anchor, false, directory);
 }
 
-static enum ulp_status show_shard(const struct work *work, const struct anchor_file *file,
-                                  anchor_shard fn, void *user) {
-    struct spool spool = {0};
-    struct shard shard = {0};
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&spool, SPOOL_BYTES, NULL);
-
-    if (!status)
-        status = part_get(work->store, work->run, &file->part, &spool);
-    work_spent(&work->report->phases.fetch_ns, started);
-    if (!status)
-        status = spool_view(&spool, &data, &bytes);
-    if (!status)
-        status = shard_parse(file->name, data, bytes, &shard);
-    if (!status)
-        status = fn(user, file, &shard, data, bytes);
-    if (!status)
-        count_file(work, file);
-    shard_release(&shard);
-    spool_release(&spool);
-    return status;
-}
-
-enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *anchor,
-                                  anchor_shard fn, void *user) {
-    enum ulp_status status = ULP_OK;
-
-    for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (is_shard(anchor->files[i].name))
-            status = show_shard(work, &anchor->files[i], fn, user);
-    }
-    return status;
-}
-
 /* ---- copying ---- */
 
 enum ulp_status plain_file_copy(const char *from, const char *to) {
@@ -280,24 +242,35 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
 
 /* ---- references ---- */
 
-/* Names with their NUL, then bytes in 8, then the bytes, tensor by tensor in name order. */
+/* Name with its NUL, then bytes in 8, then the bytes. */
+static enum ulp_status hash_tensor(struct sha256 *hash, const struct ulp_tensor *tensor) {
+    uint8_t bytes[8];
+    enum ulp_status status = sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
+
+    store_le64(bytes, tensor->bytes);
+    if (!status)
+        status = sha256_add(hash, bytes, sizeof bytes);
+    return status ? status : sha256_add(hash, tensor->data, tensor->bytes);
+}
+
+/* Whoever gives tensors from memory gives them in any order; here it is that of their names. */
 enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
                              struct hash *ret_hash) {
     struct sha256 *hash = NULL;
-    enum ulp_status status = sha256_begin(&hash);
+    struct ulp_tensor *sorted = NULL;
+    enum ulp_status status = mem_zeroed(count, sizeof *sorted, &sorted);
 
-    for (size_t i = 0; !status && i < count; i++) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, tensors[i].bytes);
-        status = sha256_add(hash, tensors[i].name, strlen(tensors[i].name) + 1);
-        if (!status)
-            status = sha256_add(hash, bytes, sizeof bytes);
-        if (!status)
-            status = sha256_add(hash, tensors[i].data, tensors[i].bytes);
+    if (!status && count) {
+        memcpy(sorted, tensors, count * sizeof *sorted);
+        status = tensor_sort("the state", sorted, count);
     }
+    if (!status)
+        status = sha256_begin(&hash);
+    for (size_t i = 0; !status && i < count; i++)
+        status = hash_tensor(hash, &sorted[i]);
     if (!status)
         status = sha256_end(hash, ret_hash->bytes);
     sha256_free(hash);
+    mem_free(sorted);
     return status;
 }

@@ -4,7 +4,6 @@
 #define SYNC_ANCHOR_FILES_H
 
 #include "sync/holder.h"
-#include "tensor/safetensors.h"
 
 /* The plain files of a directory that are not hidden, in byte order of their names. */
 struct file_names {
@@ -24,15 +23,7 @@ enum ulp_status anchor_files_put(const struct work *work, const struct record *r
 enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
                                  const char *directory);
 
-/* Fetches the anchor's files of weights one after the other, and shows each, verified and parsed:
- * `data` are all its bytes, until `fn` returns. */
-typedef enum ulp_status (*anchor_shard)(void *user, const struct anchor_file *file,
-                                        const struct shard *shard, const uint8_t *data,
-                                        size_t bytes);
-enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *anchor,
-                                  anchor_shard fn, void *user);
-
-/* The same for the others, into a directory. */
+/* The same without the files of weights. */
 enum ulp_status anchor_files_get_beside(const struct work *work, const struct anchor *anchor,
                                         const char *directory);
 

@@ -3,10 +3,8 @@
 
 #include "base/memory.h"
 #include "patch/patch.h"
+#include "sync/holder.h"
 #include "sync/parts.h"
-
-/* A patch that is larger lies in a file. */
-#define SPOOL_BYTES ((size_t)16 << 20)
 
 void fetched_release(struct fetched *fetched) {
     for (size_t i = 0; i < fetched->count; i++) {
@@ -26,7 +24,7 @@ static enum ulp_status fetch_patch(struct ulp_store *store, const char *run,
     struct spool *spool = &fetched->spools[index];
     const uint8_t *data = NULL;
     size_t bytes = 0;
-    enum ulp_status status = spool_open(spool, SPOOL_BYTES, NULL);
+    enum ulp_status status = spool_open(spool, WORK_BYTES, NULL);
 
     for (size_t i = 0; !status && i < stored->part_count; i++)
         status = part_get(store, run, &stored->parts[i], spool);

@@ -7,6 +7,7 @@
 #include "chain/map.h"
 #include "digest/root.h"
 #include "patch/fit.h"
+#include "patch/weights.h"
 #include "sync/anchor_files.h"
 #include "sync/slice.h"
 #include "tensor/model.h"
@@ -30,10 +31,13 @@ struct ulp_run_record record_summary(const struct record *record) {
         .step = record->step,
         .time_ms = record->time_ms,
         .root = record->root,
+        .elements = record->elements,
         .changed = way ? way->changes : 0,
         .patch_bytes = way ? way_bytes(way) : 0,
         .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,
         .oldest = record->anchor_count ? record->anchors[0].version : record->version,
+        .anchors = (uint32_t)record->anchor_count,
+        .ways = (uint32_t)record->way_count,
         .boundary = record->boundary,
         .history = way && way->history,
         .is_signed = record->is_signed,
@@ -68,7 +72,7 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
                             .trust = {f->options.trusted, f->options.trusted_count},
                             .max_age_ms = f->options.max_age_ms,
                             .ret_culprit = &culprit};
-    const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
+    const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);
 
     work_spent(&report->phases.poll_ns, started);
@@ -78,9 +82,7 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
         holder->ops->keep_evidence(holder, &culprit);
     log_entry_release(&culprit);
     /* before anything of it is kept, so that what is kept is known to be this run's */
-    if (!status && holder->seen.record.sequence != before)
-        status = holder->ops->keep(holder);
-    return status;
+    return status ? status : holder_keep(holder);
 }
 
 /* ---- where to ---- */
@@ -106,18 +108,16 @@ static enum ulp_status choose_goal(const struct ulp_follower *f, uint64_t *ret_g
     return ULP_OK;
 }
 
-/* The version of this root, if the map tells; by reference the contents must be the ones too. */
-static enum ulp_status find_root(const struct record *record, const struct ulp_root *root,
-                                 const struct anchor **ret_anchor) {
+/* The newest anchor of this root, or NULL. */
+static const struct anchor *find_root(const struct record *record, const struct ulp_root *root) {
     for (size_t i = record->anchor_count; i--;) {
-        if (same_root(&record->anchors[i].root, root)) {
-            *ret_anchor = &record->anchors[i];
-            return ULP_OK;
-        }
+        if (same_root(&record->anchors[i].root, root))
+            return &record->anchors[i];
     }
-    return ULP_OK;
+    return NULL;
 }
 
+/* By reference the contents must be the ones too. */
 static enum ulp_status check_content(const struct anchor *anchor, const struct ulp_tensor *tensors,
                                      size_t count) {
     struct hash hash;
@@ -140,7 +140,7 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = state_digest(model->tensors, model->count, f->options.pool, NULL, NULL, &root);
     if (!status)
-        status = find_root(&f->holder->seen.record, &root, &anchor);
+        anchor = find_root(&f->holder->seen.record, &root);
     if (!status && !anchor)
         status = fail(ULP_E_WRONG_BASE,
                       "%s is none of the states that run %s starts from (its root is %s...)",
@@ -150,25 +150,28 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = f->holder->ops->take(f->holder, work, anchor->version, &given);
     if (!status)
-        status = f->holder->ops->show(f->holder, work);
+        status = holder_show(f->holder, work);
     model_free(model);
     return status;
 }
 
-/* What the caller's memory holds may be a version of the run. */
+/* What the caller's memory holds may be a version of the run: an anchor's, or the newest, if one can
+ * go on from there without knowing what was before. */
 static enum ulp_status recognise(struct ulp_follower *f, const struct work *work) {
     const struct record *record = &f->holder->seen.record;
     const struct anchor *anchor = NULL;
-    struct ulp_root root;
-    enum ulp_status status = f->holder->ops->root(f->holder, work, &root);
+    const struct ulp_weights *weights = NULL;
+    enum ulp_status status = f->holder->ops->contents(f->holder, work, &weights);
 
-    if (!status && same_root(&root, &record->root)) {
+    if (status)
+        return status;
+    anchor = find_root(record, &weights->root);
+    if (!anchor && record->version % HISTORY_RESET == 0 && same_root(&weights->root, &record->root))
         f->holder->held = (struct held){.any = true, .version = record->version};
+    if (!anchor)
         return ULP_OK;
-    }
+    status = check_content(anchor, weights->tensors, weights->count);
     if (!status)
-        status = find_root(record, &root, &anchor);
-    if (!status && anchor)
         f->holder->held = (struct held){.any = true, .version = anchor->version};
     return status;
 }
@@ -178,7 +181,7 @@ static enum ulp_status start(struct ulp_follower *f, const struct work *work) {
         return ULP_OK;
     if (f->options.base)
         return start_from_base(f, work);
-    return f->holder->ops->root ? recognise(f, work) : ULP_OK;
+    return f->holder->ops->contents ? recognise(f, work) : ULP_OK;
 }
 
 /* ---- what leads there ---- */
@@ -391,7 +394,7 @@ enum ulp_status follower_apply(struct ulp_follower *f, struct ulp_run_report *re
 
     if (!f->holder->staged)
         return fail(ULP_E_USAGE, "there is nothing to apply; poll first");
-    status = f->holder->ops->show(f->holder, &work);
+    status = holder_show(f->holder, &work);
     if (status)
         return status;
     fetched_release(&f->fetched);

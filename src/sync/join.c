@@ -177,7 +177,6 @@ static enum ulp_status add_version(struct joining *j, const struct ulp_root *roo
                                       .version = true,
                                       .step = j->step,
                                       .root = *root,
-                                      .folder = j->folder,
                                       .key = j->work->options->sign};
     bool moved = false;
     enum ulp_status status = arena_zeroed(&j->arena, way.patch_count, sizeof *stored, &stored);

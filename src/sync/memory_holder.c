@@ -6,25 +6,25 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/apply.h"
-#include "sync/anchor_files.h"
+#include "sync/anchor_shard.h"
+#include "sync/memory_aside.h"
 #include "sync/parts.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Decoded changes beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
 
 struct memory_holder {
     struct holder holder;
     struct ulp_run_options options;
     struct arena arena;         /* of descriptions of our own */
     struct ulp_tensor *tensors; /* the caller's, or ours */
-    size_t count, room;
+    size_t count, room, filled; /* of `count`, those that a state that comes whole has brought */
     bool ours;
     struct ulp_weights *weights;
-    struct ulp_apply *apply; /* what is staged */
+    struct ulp_apply *apply; /* what is staged: a step, */
+    struct aside aside;      /* an anchor while something else is shown, or what is there */
     bool next_before;        /* whether it leaves us with history */
 };
 
@@ -34,11 +34,12 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
-/* What is there is about to be overwritten: until that is complete, it is no version. */
+/* What is there is about to be overwritten: until that is complete, nothing is held. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
     m->holder.held = (struct held){0};
+    m->filled = 0;
     if (!m->ours)
         return;
     for (size_t i = 0; i < m->count; i++)
@@ -91,7 +92,7 @@ static bool same_form(const struct ulp_tensor *a, const struct ulp_tensor *b) {
            (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
 }
 
-static enum ulp_status fill_tensor(const struct memory_holder *m, const struct ulp_tensor *tensor) {
+static enum ulp_status fill_tensor(struct memory_holder *m, const struct ulp_tensor *tensor) {
     struct ulp_tensor *to = find(m, tensor);
 
     if (!to || !same_form(to, tensor))
@@ -99,6 +100,7 @@ static enum ulp_status fill_tensor(const struct memory_holder *m, const struct u
                     quote(tensor->name).text);
     if (tensor->bytes)
         memcpy(to->data, tensor->data, tensor->bytes);
+    m->filled++;
     return ULP_OK;
 }
 
@@ -116,7 +118,9 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
                                    uint64_t version) {
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status =
-        weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+        !m->ours && m->filled != m->count
+            ? fail(ULP_E_LAYOUT, "memory has %zu tensors, and the run %zu", m->count, m->filled)
+            : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
 
     work_spent(&work->report->phases.digest_ns, started);
     if (status)
@@ -129,19 +133,32 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
 }
 
 static enum ulp_status load_shard(void *user, const struct anchor_file *file,
-                                  const struct shard *shard, const uint8_t *data, size_t bytes) {
+                                  const struct fetched_shard *fetched) {
     (void)file;
-    (void)data;
-    (void)bytes;
-    return put_tensors(user, shard->tensors, shard->count);
+    return put_tensors(user, fetched->shard.tensors, fetched->shard.count);
 }
 
-/* The caller's memory is not in use before something was shown. */
+static enum ulp_status load_aside(struct memory_holder *m, const struct work *work,
+                                  const struct anchor *anchor) {
+    enum ulp_status status = aside_load(&m->aside, work, anchor, m->weights);
+
+    if (status)
+        return status;
+    m->holder.staged = true;
+    m->holder.staged_version = anchor->version;
+    m->holder.staged_root = m->aside.root;
+    m->next_before = false;
+    return ULP_OK;
+}
+
+/* The caller's memory is not in use before something was shown; ours never is. */
 static enum ulp_status memory_load(struct holder *holder, const struct work *work,
                                    const struct anchor *anchor) {
     struct memory_holder *m = self_of(holder);
     enum ulp_status status;
 
+    if (holder->held.any && !m->ours)
+        return load_aside(m, work, anchor);
     forget_tensors(m);
     status = anchor_each_shard(work, anchor, load_shard, m);
     return status ? status : stage_whole(m, work, anchor->version);
@@ -170,7 +187,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
-        .staging_bytes = STAGING_BYTES,
+        .staging_bytes = WORK_BYTES,
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =
@@ -192,6 +209,7 @@ static void memory_drop(struct holder *holder) {
 
     apply_free(m->apply);
     m->apply = NULL;
+    aside_release(&m->aside);
     holder->staged = false;
 }
 
@@ -200,6 +218,10 @@ static enum ulp_status memory_show(struct holder *holder, const struct work *wor
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = m->apply ? apply_commit(m->apply, NULL, NULL) : ULP_OK;
 
+    if (m->apply && !status && rule_broken(RULE_APPLY_ONCE))
+        status = apply_undo(m->apply);
+    if (m->aside.sums)
+        aside_show(&m->aside, m->weights);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;
@@ -315,15 +337,15 @@ static void memory_free(struct holder *holder) {
 }
 
 /* Digested once. */
-static enum ulp_status memory_root(struct holder *holder, const struct work *work,
-                                   struct ulp_root *ret_root) {
+static enum ulp_status memory_contents(struct holder *holder, const struct work *work,
+                                       const struct ulp_weights **ret_weights) {
     struct memory_holder *m = self_of(holder);
     enum ulp_status status =
         m->weights ? ULP_OK
                    : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
 
     if (!status)
-        *ret_root = m->weights->root;
+        *ret_weights = m->weights;
     return status;
 }
 
@@ -334,7 +356,7 @@ static const struct holder_ops memory_ops = {
     .step = memory_step,
     .show = memory_show,
     .drop = memory_drop,
-    .root = memory_root,
+    .contents = memory_contents,
     .keep = memory_keep,
     .keep_evidence = memory_keep_evidence,
     .weights = memory_weights,
@@ -343,9 +365,12 @@ static const struct holder_ops memory_ops = {
 };
 
 static enum ulp_status take_seen(struct memory_holder *m) {
-    return m->options.seen
-               ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
-               : ULP_OK;
+    enum ulp_status status =
+        m->options.seen ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
+                        : ULP_OK;
+
+    m->holder.kept = m->holder.seen.record.sequence;
+    return status;
 }
 
 enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t count,

@@ -14,6 +14,7 @@
 #include "sync/anchor_files.h"
 #include "sync/commit.h"
 #include "sync/making.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <string.h>
@@ -29,17 +30,20 @@
 /* Deletions that were announced meanwhile may make us store again so often. */
 #define ROUNDS_MAX 4u
 
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 /* ---- the first version ---- */
 
-static enum ulp_status hash_given(const struct given *given, struct hash *ret_hash) {
+/* What the record says of the state itself. */
+static enum ulp_status describe(const struct given *given, struct record *record,
+                                struct anchor *anchor) {
     struct ulp_model *model = NULL;
     enum ulp_status status = given->path ? model_open(given->path, &model) : ULP_OK;
+    const struct ulp_tensor *tensors = model ? model->tensors : given->tensors;
+    const size_t count = model ? model->count : given->count;
 
-    if (!status)
-        status = content_hash(model ? model->tensors : given->tensors,
-                              model ? model->count : given->count, ret_hash);
+    for (size_t i = 0; !status && i < count; i++)
+        record->elements += tensors[i].elements;
+    if (!status && *anchor->reference)
+        status = content_hash(tensors, count, &anchor->content);
     model_free(model);
     return status;
 }
@@ -57,8 +61,7 @@ static enum ulp_status first_record(struct ulp_follower *f, const struct work *w
         return status;
     anchor->root = record->root = holder->staged_root;
     anchor->reference = f->options.reference ? f->options.reference : "";
-    if (*anchor->reference)
-        status = hash_given(given, &anchor->content);
+    status = describe(given, record, anchor);
     record->sequence = 1;
     record->time_ms = clock_wall_ns() / 1000000;
     record->anchors = anchor;
@@ -88,8 +91,7 @@ static enum ulp_status publish_first(struct ulp_follower *f, const struct work *
     work->report->stored_objects++;
     holder->seen = entry;
     f->looked = true;
-    status = holder->ops->keep(holder);
-    return status ? status : holder->ops->show(holder, work);
+    return holder_show(holder, work);
 }
 
 /* ---- the next one ---- */
@@ -120,6 +122,8 @@ static bool came_whole(const struct record *record) {
 static bool with_history(const struct publishing *p) {
     const struct holder *holder = p->follower->holder;
 
+    if (rule_broken(RULE_HISTORY_BEGINS_ANEW))
+        return holder->held.before;
     return !p->work->options->tiling && holder->held.before &&
            holder->held.version % HISTORY_RESET != 0 &&
            !map_anchor(&holder->seen.record, holder->held.version) &&
@@ -160,7 +164,7 @@ static enum ulp_status make_patch(struct publishing *p) {
  * their tables add up to, and the decoded state has it. */
 static enum ulp_status check_own(struct publishing *p) {
     const struct ulp_apply_options options = {.pool = p->work->options->pool,
-                                              .staging_bytes = STAGING_BYTES};
+                                              .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
     struct ulp_apply *apply = NULL;
     enum ulp_status status = making_open(&p->making);
@@ -186,7 +190,7 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
     enum ulp_status status = holder->ops->step(holder, p->work, &step);
 
     if (!status)
-        status = holder->ops->show(holder, p->work);
+        status = holder_show(holder, p->work);
     if (status)
         holder->ops->drop(holder);
     return status;
@@ -204,13 +208,14 @@ static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
                                       .version = true,
                                       .step = p->step,
                                       .root = p->child,
-                                      .folder = p->making.upload.folder,
                                       .key = p->work->options->sign};
     enum ulp_status status = making_stored(&p->making, &arena, &way.patches);
 
+    if (!status && rule_broken(RULE_BASE_MOVES_LAST))
+        status = move_base(p, &way);
     if (!status)
         status = commit(p->follower, &addition, p->work->report, ret_moved);
-    if (!status && !*ret_moved)
+    if (!status && !*ret_moved && !rule_broken(RULE_BASE_MOVES_LAST))
         status = move_base(p, &way);
     arena_release(&arena);
     return status;
@@ -310,29 +315,45 @@ static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *wor
     struct arena arena = {0};
     struct anchor anchor = {
         .version = holder->held.version, .root = holder->seen.record.root, .reference = ""};
-    const struct addition addition = {.anchor = &anchor,
-                                      .keep_anchors = keep_anchors,
-                                      .folder = holder->seen.record.sequence + 1,
-                                      .key = f->options.sign};
+    const struct addition addition = {
+        .anchor = &anchor, .keep_anchors = keep_anchors, .key = f->options.sign};
+    const uint64_t folder = holder->seen.record.sequence + 1;
     bool moved = false;
-    enum ulp_status status = holder->ops->put(holder, work, addition.folder, &arena, &anchor);
+    enum ulp_status status = holder->ops->put(holder, work, folder, &arena, &anchor);
 
     if (!status)
         status = commit(f, &addition, work->report, &moved);
     work->report->fresh = !status && !moved;
     arena_release(&arena);
-    return status;
+    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else has made one */
+}
+
+/* Nothing in front of the version that is held is kept, so an anchor must be there. */
+static enum ulp_status empty_map(struct ulp_follower *f, const struct work *work) {
+    const struct addition nothing = {.keep_anchors = 1, .key = f->options.sign};
+    bool moved = false;
+
+    return map_anchor(&f->holder->seen.record, f->holder->held.version)
+               ? commit(f, &nothing, work->report, &moved)
+               : put_anchor(f, work, 1);
+}
+
+/* ---- for everybody ---- */
+
+static enum ulp_status stay_fenced(const struct ulp_publisher *p) {
+    return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(p->follower->run).text);
 }
 
 enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
     const unsigned keep = f->options.keep_anchors ? f->options.keep_anchors : KEEP_ANCHORS_DEFAULT;
-    enum ulp_status status = be_at_head(f, report);
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
     report->fresh = 0;
     if (!status && has_run(f) && anchor_is_due(f))
         status = put_anchor(f, &work, keep);
+    p->fenced = p->fenced || status == ULP_E_FENCED;
     if (!status && has_run(f))
         report->head = record_summary(&f->holder->seen.record);
     return status;
@@ -342,14 +363,11 @@ enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *g
                                   struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
-    enum ulp_status status;
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
-    if (p->fenced)
-        return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(f->run).text);
-    status = be_at_head(f, report);
-    report->fresh = 0;
     if (!status && map_is_full(f))
-        status = put_anchor(f, &work, 1);
+        status = empty_map(f, &work);
+    report->fresh = 0;
     if (!status && has_run(f)) {
         status = publish_next(f, &work, given, step);
     } else if (!status) {
@@ -374,7 +392,6 @@ enum ulp_status publisher_new(struct ulp_store *store, const char *run,
     enum ulp_status status;
 
     newest.stop_at_version = 0; /* only the newest can be built on */
-    newest.base = NULL;
     status = mem_zeroed(1, sizeof *p, &p);
     if (status) {
         holder_free(holder);

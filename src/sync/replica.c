@@ -18,9 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Decoded changes beyond this go to a file: memory must not grow with the model. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 struct replica {
     struct holder holder;
     struct replica_place place;
@@ -164,7 +161,7 @@ static enum ulp_status make_version(const struct replica *r, const struct work *
     const struct way *way = step->way;
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
-                                              .staging_bytes = STAGING_BYTES,
+                                              .staging_bytes = WORK_BYTES,
                                               .spill_directory = r->place.path};
     struct ulp_apply_report report = {0};
     struct ulp_model *before = NULL;
@@ -265,6 +262,7 @@ static enum ulp_status look_at_seen(struct replica *r) {
         status = log_entry_parse(bytes.data, bytes.used, &r->holder.seen);
         if (status)
             status = fail(ULP_E_RECORD, "%s is damaged; use another directory", quote(path).text);
+        r->holder.kept = r->holder.seen.record.sequence;
     }
     buffer_release(&bytes);
     return status;
@@ -306,6 +304,7 @@ static enum ulp_status open_weights(struct replica *r, const struct work *work) 
 }
 
 static enum ulp_status remember(const struct replica *r, const struct work *work) {
+    const struct staging_room room = {WORK_BYTES, r->place.path};
     struct ulp_model *before = NULL;
     char path[PATH_MAX];
     enum ulp_status status = replica_version_path(&r->place, r->holder.held.version - 1, path);
@@ -313,8 +312,8 @@ static enum ulp_status remember(const struct replica *r, const struct work *work
     if (!status)
         status = model_open(path, &before);
     if (!status)
-        status =
-            weights_remember(r->weights, before->tensors, before->count, work->options->pool, NULL);
+        status = weights_remember_in(r->weights, before->tensors, before->count, room,
+                                     work->options->pool, NULL);
     model_free(before);
     return status;
 }

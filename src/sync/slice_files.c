@@ -10,6 +10,7 @@
 #include "patch/model_files.h"
 #include "patch/place.h"
 #include "patch/shard_write.h"
+#include "sync/anchor_shard.h"
 #include "tensor/model.h"
 #include "tensor/tensor.h"
 
@@ -17,9 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Decoded changes beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
 
 static enum ulp_status join(const char *directory, const char *name, char path[PATH_MAX]) {
     if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
@@ -92,13 +90,14 @@ struct loading {
 };
 
 static enum ulp_status load_shard(void *user, const struct anchor_file *file,
-                                  const struct shard *shard, const uint8_t *data, size_t bytes) {
+                                  const struct fetched_shard *fetched) {
+    const struct shard *shard = &fetched->shard;
     struct loading *loading = user;
     char path[PATH_MAX];
     enum ulp_status status = join(loading->directory, file->name, path);
 
     if (!status)
-        status = write_file(path, shard, data, bytes, loading->slice, NULL, NULL);
+        status = write_file(path, shard, fetched->data, fetched->bytes, loading->slice, NULL, NULL);
     return status ? status
                   : sums_add(&loading->sums, shard->tensors, shard->count,
                              loading->work->options->pool);
@@ -244,7 +243,7 @@ static enum ulp_status prepare(const struct work *work, const struct writing *w,
                                struct ulp_apply **ret_apply) {
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
-                                              .staging_bytes = STAGING_BYTES,
+                                              .staging_bytes = WORK_BYTES,
                                               .spill_directory = spill};
     const struct ulp_model *model = w->model;
     const uint64_t started = clock_monotonic_ns();

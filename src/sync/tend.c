@@ -76,7 +76,8 @@ static enum ulp_status fetch_all(const struct span *s, const struct plan *plan,
 /* Rule 8 holds for whoever adds a patch. */
 static enum ulp_status check_own(struct squashing *q, struct ulp_weights *weights,
                                  const struct work *work) {
-    const struct ulp_apply_options options = {.pool = work->options->pool};
+    const struct ulp_apply_options options = {.pool = work->options->pool,
+                                              .staging_bytes = WORK_BYTES};
     const uint8_t *data = NULL;
     size_t bytes = 0;
     struct ulp_apply *apply = NULL;
@@ -122,8 +123,7 @@ static enum ulp_status add_way(const struct span *s, const struct plan *plan,
                             .sequence = last->sequence,
                             .patches = &stored,
                             .patch_count = 1};
-    const struct addition addition = {
-        .way = &way, .folder = q->upload.folder, .key = s->work.options->sign};
+    const struct addition addition = {.way = &way, .key = s->work.options->sign};
     enum ulp_status status = commit(s->follower, &addition, s->work.report, ret_moved);
 
     if (!status && !*ret_moved) {

@@ -9,13 +9,11 @@
 #include "digest/root.h"
 #include "patch/apply.h"
 #include "patch/layout.h"
+#include "sync/anchor_shard.h"
 #include "tensor/model.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
-
-/* Decoded changes beyond this go to a file. */
-#define STAGING_BYTES ((uint64_t)64 << 20)
 
 /* Tensors of our own begin on lines of the cache. */
 #define ALIGNMENT 64u
@@ -70,7 +68,8 @@ struct loading {
 };
 
 static enum ulp_status load_shard(void *user, const struct anchor_file *file,
-                                  const struct shard *shard, const uint8_t *data, size_t bytes) {
+                                  const struct fetched_shard *fetched) {
+    const struct shard *shard = &fetched->shard;
     struct loading *loading = user;
     const struct tile_holder *t = loading->holder;
     struct ulp_region *regions = NULL;
@@ -79,8 +78,6 @@ static enum ulp_status load_shard(void *user, const struct anchor_file *file,
         slice_regions(&t->slice, shard->tensors, shard->count, &regions, &count);
 
     (void)file;
-    (void)data;
-    (void)bytes;
     if (!status)
         status = regions_copy(regions, count, shard->tensors, shard->count, t->tensors, t->count);
     mem_free(regions);
@@ -144,7 +141,7 @@ static enum ulp_status tile_step(struct holder *holder, const struct work *work,
     struct tile_holder *t = self_of(holder);
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
-                                              .staging_bytes = STAGING_BYTES};
+                                              .staging_bytes = WORK_BYTES};
     enum ulp_status status;
 
     if (!step->count)

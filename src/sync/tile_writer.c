@@ -17,8 +17,6 @@
 
 #include <string.h>
 
-#define STAGING_BYTES ((uint64_t)64 << 20)
-
 static struct work work_of(const struct ulp_tile_writer *w, struct ulp_run_report *report) {
     struct ulp_follower *f = w->follower;
 
@@ -54,7 +52,7 @@ static enum ulp_status make_patches(struct ulp_tile_writer *w, const struct work
 static enum ulp_status check_own(const struct ulp_tile_writer *w, const struct work *work,
                                  struct ulp_weights *weights) {
     const struct ulp_apply_options options = {.pool = work->options->pool,
-                                              .staging_bytes = STAGING_BYTES};
+                                              .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
     struct ulp_apply *apply = NULL;
     enum ulp_status status =
@@ -198,7 +196,7 @@ static enum ulp_status move_on(struct ulp_tile_writer *w, const struct work *wor
     enum ulp_status status = holder->ops->step(holder, work, &step);
 
     if (!status)
-        status = holder->ops->show(holder, work);
+        status = holder_show(holder, work);
     if (status)
         holder->ops->drop(holder);
     return status;

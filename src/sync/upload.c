@@ -3,9 +3,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
-
-/* A patch that is larger is kept in a file until it is stored and applied. */
-#define COPY_BYTES ((size_t)16 << 20)
+#include "sync/holder.h"
 
 enum ulp_status upload_begin(struct upload *upload, struct ulp_store *store, const char *run,
                              uint64_t folder) {
@@ -14,7 +12,7 @@ enum ulp_status upload_begin(struct upload *upload, struct ulp_store *store, con
                               .folder = folder,
                               .filling = BUFFER(PART_BYTES),
                               .sending = BUFFER(PART_BYTES)};
-    return spool_open(&upload->copy, COPY_BYTES, NULL);
+    return spool_open(&upload->copy, WORK_BYTES, NULL);
 }
 
 static void send(void *user) {

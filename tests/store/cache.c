@@ -2,6 +2,8 @@
 /* The cache: what is asked of the store within, what is kept and for how long. */
 #include "tests/store/cached.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,6 +148,23 @@ static void test_the_oldest_goes(void **state) {
     scene_remove(&scene);
 }
 
+/* Also on a file system that keeps the time of the first reading only. */
+static void test_reading_makes_younger(void **state) {
+    static const size_t order[] = {0, 0, 1, 1, 2, 2, 0, 3};
+    struct scene scene = scene_make();
+    struct ulp_store *store = cached(&scene, 3 * OBJECT_BYTES);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(order); i++) {
+        assert_ok(check_object(store, &scene, order[i]));
+        clock_sleep_ns(20000000); /* file systems count time in larger steps */
+    }
+    assert_true(is_kept(&scene, scene.keys[0]));
+    assert_false(is_kept(&scene, scene.keys[1]));
+    ulp_store_free(store);
+    scene_remove(&scene);
+}
+
 static void test_arguments(void **state) {
     struct ulp_store *store = NULL, *inner = NULL;
 
@@ -162,4 +181,5 @@ static void test_arguments(void **state) {
 }
 
 TEST_MAIN(test_everything_is_fetched_once, test_ranges, test_what_is_not_kept,
-          test_the_rest_goes_through, test_the_oldest_goes, test_arguments)
+          test_the_rest_goes_through, test_the_oldest_goes, test_reading_makes_younger,
+          test_arguments)

@@ -20,12 +20,22 @@ static void write_at(const char *path, off_t at, const char *text) {
     close(file);
 }
 
+/* As a disk does it: no time tells of it. */
+static void rot(const char *path) {
+    struct stat info;
+
+    assert_int_equal(stat(path, &info), 0);
+    write_at(path, 999, "x");
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[2]){info.st_atim, info.st_mtim}, 0),
+                     0);
+}
+
 static void damage(const struct scene *scene, int kind) {
     const char *path = cache_path(scene, scene->keys[0]);
 
     switch (kind) {
     case 0:
-        write_at(path, 999, "x");
+        rot(path);
         break;
     case 1:
         assert_int_equal(truncate(path, 999), 0);
@@ -214,9 +224,9 @@ static void test_failures_within(void **state) {
         assert_ok(ulp_store_open(scene.origin, &store));
         assert_ok(ulp_store_fault(store, fail_later, &left, &store));
         assert_ok(ulp_store_cache(store, scene.directory, UINT64_MAX, &store));
-        status = check_large(store, &scene); /* 3 MB, and the rest in three pieces */
-        assert_int_equal(status, good < 4 ? ULP_E_IO : ULP_OK);
-        assert_int_equal(entries_in(scene.directory), good < 4 ? 0 : 1);
+        status = check_large(store, &scene); /* 3 MB, and the rest in two pieces */
+        assert_int_equal(status, good < 3 ? ULP_E_IO : ULP_OK);
+        assert_int_equal(entries_in(scene.directory), good < 3 ? 0 : 1);
         left = 100;
         assert_ok(check_large(store, &scene));
         assert_int_equal(entries_in(scene.directory), 1);

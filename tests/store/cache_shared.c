@@ -63,7 +63,7 @@ static int read_all(const struct scene *scene, uint64_t bytes_max) {
     if (status)
         fprintf(stderr, "%s: %s\n", ulp_status_name(status), ulp_last_error());
     ulp_store_free(store);
-    return status;
+    return status != ULP_OK;
 }
 
 static void run_processes(const struct scene *scene, uint64_t bytes_max) {

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-enum { OBJECTS = 12, OBJECT_BYTES = 1000, LARGE_BYTES = (20 << 20) + 5 };
+enum { OBJECTS = 12, OBJECT_BYTES = 1000, LARGE_BYTES = (12 << 20) + 5 };
 
 /* Read from the store within; in memory that processes share. */
 struct asked {

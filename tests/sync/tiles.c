@@ -217,14 +217,23 @@ static void test_from_a_later_anchor(void **unused) {
     const struct ulp_run_options options = {.anchor_every = 8, .keep_anchors = 1};
     struct tiled t = tiled_make(&options);
     struct rank_follower r = rank_make(&t, 1);
+    struct ulp_run_report report = {0};
+    struct state before;
 
     (void)unused;
     publish(&t, 1);
     rank_open(&r, &t);
     catch_up(r.follower);
+    before = state_copy(&t.state);
     publish(&t, 20);
-    assert_int_equal(catch_up(r.follower).fetched_anchors, 1);
+    assert_ok(ulp_follower_poll(r.follower, &report)); /* nothing is seen of it yet */
+    assert_true(report.ready);
+    assert_int_equal(report.fetched_anchors, 1);
+    assert_slice(&r, &before);
+    assert_ok(ulp_follower_apply(r.follower, &report));
+    catch_up(r.follower);
     assert_slice(&r, &t.state);
+    state_free(&before);
     publish(&t, 1);
     assert_int_equal(catch_up(r.follower).fetched_anchors, 0);
     assert_slice(&r, &t.state);

@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ struct following {
     const struct cli_args *args;
     struct run_place place;
     struct ulp_run_options options;
+    struct ulp_tiling *tiling; /* NULL: everything is followed */
     struct ulp_follower *follower;
     struct progress_line line;
     struct ulp_progress progress;
@@ -200,10 +202,13 @@ static enum ulp_status begin(struct following *f) {
     if (!status)
         status = run_options(f->args, &f->place, &f->options);
     if (!status)
+        status = option_slice(f->args, &f->tiling, &f->options.tile);
+    if (!status)
         status = run_options_version(f->args, &f->place, &f->options);
     if (status)
         return status;
     f->options.progress = &f->progress;
+    f->options.tiling = f->tiling;
     f->metrics.path = option_text(f->args, "metrics");
     f->metrics.run = f->place.run;
     return ulp_follower_open(f->place.store, f->place.run, directory, &f->options, &f->follower);
@@ -216,6 +221,7 @@ static enum ulp_status run(const struct cli_args *args) {
     if (!status)
         status = option_given(args, "once") || f.options.stop_at_version ? once(&f) : follow_on(&f);
     ulp_follower_close(f.follower);
+    ulp_tiling_free(f.tiling);
     run_place_close(&f.place);
     return status;
 }
@@ -223,6 +229,8 @@ static enum ulp_status run(const struct cli_args *args) {
 static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"out", 'o', "DIR", "Where the model is kept: DIR/current is always a complete version."},
+    {"slice", 0, "K/N", "Fetch and hold only tile K of N, and what all tiles have in common."},
+    CLI_OPTION_LAYOUT,
     {"once", 0, NULL, "Catch up and end, instead of following on."},
     {"step", 's', "N", "Go to the newest version with this step and end."},
     {"version", 0, "N", "Go to version N and end, instead of to the newest."},
@@ -254,6 +262,12 @@ const struct cli_verb verb_follow = {
         "Then it looks again every second (a fifth more or less, so that many followers\n"
         "do not come at once), until it is stopped, which is no failure. DIR/current is a\n"
         "link to a complete model directory and is switched in one go.\n"
+        "\n"
+        "With --slice, of a run that is published with --tiles N and the same --layout,\n"
+        "only what tile K needs is fetched and written. The files have the names, headers\n"
+        "and lengths of the whole model, and zeros, which take no room on most disks, in\n"
+        "the place of other tiles: an engine's rank K loads its part from there. The\n"
+        "first version is fetched whole.\n"
         "\n"
         "Every byte is verified before it is used, and the root of every version before\n"
         "DIR/current leads to it. The process may be killed at any moment. A log that is\n"

@@ -5,6 +5,7 @@
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -119,16 +120,21 @@ static enum ulp_status check_usage(const struct cli_args *args) {
 static enum ulp_status run(const struct cli_args *args) {
     struct ulp_run_options options = {0};
     struct run_place place = {0};
+    struct ulp_tiling *tiling = NULL;
     enum ulp_status status = check_usage(args);
 
+    if (!status)
+        status = option_tiles(args, &tiling);
     if (!status)
         status = run_place_open(args, &place);
     if (!status)
         status = read_options(args, &place, &options);
+    options.tiling = tiling;
     if (!status)
         status = option_given(args, "watch") ? publish_watch(args, &place, &options)
                                              : publish_one(args, &place, &options);
     run_place_close(&place);
+    ulp_tiling_free(tiling);
     return status;
 }
 
@@ -152,6 +158,8 @@ static const struct cli_option options[] = {
      "patches have become long."},
     {"keep-anchors", 0, "N",
      "Of these, the newest N and all that leads on from them can be had; 2 unless given."},
+    {"tiles", 0, "N", "Cut what is stored into N tiles, for followers with --slice K/N."},
+    CLI_OPTION_LAYOUT,
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,
@@ -174,6 +182,11 @@ const struct cli_verb verb_publish = {
         "\n"
         "DIR holds the newest version, to compare with. It belongs to this run; after a\n"
         "crash, or on another machine, it is brought up to date from the store.\n"
+        "\n"
+        "With --tiles each tensor that can be is cut into N bands of rows, or as the\n"
+        "rules of --layout say (docs/tiles.md), and each tile has a patch of its own: a\n"
+        "rank of an engine that holds one of them fetches no more. All versions of a run\n"
+        "should be cut alike.\n"
         "\n"
         "Nothing is known to followers until everything is stored and checked. If another\n"
         "publisher was first, this one is told so (exit code 73) and has changed nothing.\n"

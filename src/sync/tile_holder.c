@@ -18,6 +18,14 @@
 /* Tensors of our own begin on lines of the cache. */
 #define ALIGNMENT 64u
 
+/* An anchor that waits beside a tile that is in use. Zeroed means none. */
+struct tile_aside {
+    struct sparse memory;
+    struct ulp_tensor *tensors;
+    struct ulp_sum *sums; /* of the weights' pieces */
+    struct ulp_root root;
+};
+
 struct tile_holder {
     struct holder holder;
     struct ulp_run_options options;
@@ -29,11 +37,37 @@ struct tile_holder {
     size_t region_count;
     struct sparse memory; /* of our own */
     struct ulp_weights *weights;
-    struct ulp_apply *apply; /* what is staged, unless it came whole */
+    struct ulp_apply *apply; /* what is staged: a step, */
+    struct tile_aside aside; /* an anchor while something else is shown, or what is there */
 };
 
 static struct tile_holder *self_of(struct holder *holder) {
     return (struct tile_holder *)holder;
+}
+
+/* ---- memory of our own ---- */
+
+static size_t room_of(const struct ulp_tensor *tensor) {
+    return ((size_t)tensor->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Gives the tensors address space, side by side. */
+static enum ulp_status place_tensors(struct ulp_tensor *tensors, size_t count,
+                                     struct sparse *ret_memory) {
+    size_t bytes = 0, at = 0;
+    enum ulp_status status;
+
+    for (size_t i = 0; i < count; i++) {
+        if (tensors[i].bytes > SIZE_MAX / 4 || bytes > SIZE_MAX / 4)
+            return fail(ULP_E_LIMIT, "the tensors are more than this machine has addresses for");
+        bytes += room_of(&tensors[i]);
+    }
+    status = sparse_take(ret_memory, bytes);
+    for (size_t i = 0; !status && i < count; i++) {
+        tensors[i].data = ret_memory->data ? ret_memory->data + at : NULL;
+        at += room_of(&tensors[i]);
+    }
+    return status;
 }
 
 /* ---- states that come whole ---- */
@@ -64,6 +98,7 @@ static enum ulp_status stage_loaded(struct tile_holder *t, const struct work *wo
 struct loading {
     struct tile_holder *holder;
     const struct work *work;
+    const struct ulp_tensor *to; /* as many as the holder has */
     struct sums sums;
 };
 
@@ -79,27 +114,87 @@ static enum ulp_status load_shard(void *user, const struct anchor_file *file,
 
     (void)file;
     if (!status)
-        status = regions_copy(regions, count, shard->tensors, shard->count, t->tensors, t->count);
+        status = regions_copy(regions, count, shard->tensors, shard->count, loading->to, t->count);
     mem_free(regions);
     return status ? status
                   : sums_add(&loading->sums, shard->tensors, shard->count,
                              loading->work->options->pool);
 }
 
-/* The caller's memory is not in use before something was shown. */
+static enum ulp_status load_into(struct tile_holder *t, const struct work *work,
+                                 const struct anchor *anchor, const struct ulp_tensor *to,
+                                 struct ulp_root *ret_root) {
+    struct loading loading = {.holder = t, .work = work, .to = to};
+    enum ulp_status status = anchor_each_shard(work, anchor, load_shard, &loading);
+
+    if (!status)
+        status = sums_root(&loading.sums, t->tensors, t->count, ret_root);
+    sums_release(&loading.sums);
+    return status;
+}
+
+static void release_aside(struct tile_aside *aside) {
+    sparse_release(&aside->memory);
+    mem_free(aside->tensors);
+    mem_free(aside->sums);
+    *aside = (struct tile_aside){0};
+}
+
+static enum ulp_status fill_aside(struct tile_holder *t, const struct work *work,
+                                  const struct anchor *anchor, struct tile_aside *aside) {
+    const struct grid *grid = &t->weights->grid;
+    enum ulp_status status = mem_zeroed(t->count, sizeof *aside->tensors, &aside->tensors);
+
+    if (!status) {
+        memcpy(aside->tensors, t->tensors, t->count * sizeof *aside->tensors);
+        status = place_tensors(aside->tensors, t->count, &aside->memory);
+    }
+    if (!status)
+        status = load_into(t, work, anchor, aside->tensors, &aside->root);
+    if (!status)
+        status = mem_zeroed(grid->piece_count, sizeof *aside->sums, &aside->sums);
+    return status ? status
+                  : weights_digest(grid, aside->tensors, work->options->pool, NULL, aside->sums);
+}
+
+/* Weights that are in use stay as they are until it is shown. */
+static enum ulp_status load_aside(struct tile_holder *t, const struct work *work,
+                                  const struct anchor *anchor) {
+    enum ulp_status status;
+
+    release_aside(&t->aside);
+    status = fill_aside(t, work, anchor, &t->aside);
+    if (status) {
+        release_aside(&t->aside);
+        return status;
+    }
+    t->holder.staged = true;
+    t->holder.staged_version = anchor->version;
+    t->holder.staged_root = t->aside.root;
+    return ULP_OK;
+}
+
 static enum ulp_status tile_load(struct holder *holder, const struct work *work,
                                  const struct anchor *anchor) {
     struct tile_holder *t = self_of(holder);
-    struct loading loading = {.holder = t, .work = work};
     struct ulp_root root;
     enum ulp_status status;
 
+    if (holder->held.any)
+        return load_aside(t, work, anchor);
     forget(t);
-    status = anchor_each_shard(work, anchor, load_shard, &loading);
-    if (!status)
-        status = sums_root(&loading.sums, t->tensors, t->count, &root);
-    sums_release(&loading.sums);
+    status = load_into(t, work, anchor, t->tensors, &root);
     return status ? status : stage_loaded(t, work, anchor->version, &root);
+}
+
+/* The forms were compared when it was loaded, so nothing here can fail. */
+static void show_aside(struct tile_holder *t) {
+    struct ulp_sum *sums = t->weights->sums;
+
+    regions_copy(t->regions, t->region_count, t->aside.tensors, t->count, t->tensors, t->count);
+    t->weights->sums = t->aside.sums;
+    t->weights->root = t->aside.root;
+    t->aside.sums = sums;
 }
 
 static enum ulp_status take_sorted(struct tile_holder *t, const struct work *work, uint64_t version,
@@ -163,6 +258,7 @@ static void tile_drop(struct holder *holder) {
 
     apply_free(t->apply);
     t->apply = NULL;
+    release_aside(&t->aside);
     holder->staged = false;
 }
 
@@ -171,6 +267,8 @@ static enum ulp_status tile_show(struct holder *holder, const struct work *work)
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = t->apply ? apply_commit(t->apply, NULL, NULL) : ULP_OK;
 
+    if (t->aside.sums)
+        show_aside(t);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;
@@ -242,27 +340,6 @@ static const struct holder_ops tile_ops = {
     .free = tile_free,
 };
 
-static size_t room_of(const struct ulp_tensor *tensor) {
-    return ((size_t)tensor->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-static enum ulp_status take_memory(struct tile_holder *t) {
-    size_t bytes = 0, at = 0;
-    enum ulp_status status;
-
-    for (size_t i = 0; i < t->count; i++) {
-        if (t->tensors[i].bytes > SIZE_MAX / 4 || bytes > SIZE_MAX / 4)
-            return fail(ULP_E_LIMIT, "the tensors are more than this machine has addresses for");
-        bytes += room_of(&t->tensors[i]);
-    }
-    status = sparse_take(&t->memory, bytes);
-    for (size_t i = 0; !status && i < t->count; i++) {
-        t->tensors[i].data = t->memory.data ? t->memory.data + at : NULL;
-        at += room_of(&t->tensors[i]);
-    }
-    return status;
-}
-
 static enum ulp_status check_data(const struct tile_holder *t) {
     for (size_t i = 0; i < t->region_count; i++) {
         if (!tensor_find(t->tensors, t->count, t->regions[i].tensor)->data)
@@ -285,7 +362,7 @@ static enum ulp_status fill(struct tile_holder *t, const struct ulp_tensor *tens
         status = fail(ULP_E_REGIONS, "tile %u of %u has nothing of these tensors", t->slice.tile,
                       tiling_count(t->slice.tiling));
     if (!status)
-        status = ours ? take_memory(t) : check_data(t);
+        status = ours ? place_tensors(t->tensors, t->count, &t->memory) : check_data(t);
     if (!status && t->options.seen)
         status = log_entry_parse(t->options.seen, t->options.seen_bytes, &t->holder.seen);
     return status;

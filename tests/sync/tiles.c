@@ -2,6 +2,7 @@
 /* A run that is published in tiles: who follows all of it, and who follows a tile in memory. */
 #include "base/limits.h"
 #include "chain/map.h"
+#include "chain/plan.h"
 #include "sync/run_log.h"
 #include "tests/patch/disk.h"
 #include "tests/patch/tile_state.h"
@@ -216,14 +217,23 @@ static void test_from_a_later_anchor(void **unused) {
     const struct ulp_run_options options = {.anchor_every = 8, .keep_anchors = 1};
     struct tiled t = tiled_make(&options);
     struct rank_follower r = rank_make(&t, 1);
+    struct ulp_run_report report = {0};
+    struct state before;
 
     (void)unused;
     publish(&t, 1);
     rank_open(&r, &t);
     catch_up(r.follower);
+    before = state_copy(&t.state);
     publish(&t, 20);
-    assert_int_equal(catch_up(r.follower).fetched_anchors, 1);
+    assert_ok(ulp_follower_poll(r.follower, &report)); /* nothing is seen of it yet */
+    assert_true(report.ready);
+    assert_int_equal(report.fetched_anchors, 1);
+    assert_slice(&r, &before);
+    assert_ok(ulp_follower_apply(r.follower, &report));
+    catch_up(r.follower);
     assert_slice(&r, &t.state);
+    state_free(&before);
     publish(&t, 1);
     assert_int_equal(catch_up(r.follower).fetched_anchors, 0);
     assert_slice(&r, &t.state);
@@ -359,6 +369,100 @@ static void test_tiled_and_whole_in_turn(void **unused) {
     tiled_free(&t);
 }
 
+/* Should a publisher promise it all the same, the plan leads around it. */
+static void test_no_history_behind_tiles(void **unused) {
+    static const struct part part = {.folder = 1, .bytes = 10};
+    static const struct stored_patch patches[] = {{&part, 1}, {&part, 1}};
+    struct way ways[] = {
+        {.from = 0, .to = 1, .patches = patches, .patch_count = 2},
+        {.from = 1, .to = 2, .history = true, .patches = patches, .patch_count = 1}};
+    const struct anchor anchor = {.reference = ""};
+    const struct record record = {
+        .version = 2, .anchors = &anchor, .anchor_count = 1, .ways = ways, .way_count = 2};
+    const struct held none = {0};
+    struct arena arena = {0};
+    struct plan plan = {0};
+
+    (void)unused;
+    assert_fails(plan_make(&record, &none, 2, &arena, &plan), ULP_E_UNREACHABLE, "");
+    ways[0].patch_count = 1;
+    assert_ok(plan_make(&record, &none, 2, &arena, &plan));
+    assert_int_equal(plan.way_count, 2);
+    arena_release(&arena);
+}
+
+/* Care of a run in tiles: no long ways are made of them, and nothing that is needed is deleted. */
+static void test_care(void **unused) {
+    const struct ulp_run_options options = {.anchor_every = 8, .keep_anchors = 1};
+    const struct ulp_collect_options now = {.now = 1};
+    struct tiled t = tiled_make(&options);
+    struct rank_follower r = rank_make(&t, 3);
+    struct ulp_collect_report collected = {0};
+    struct ulp_run_report report = {0};
+    struct ulp_run_health health = {0};
+
+    (void)unused;
+    publish(&t, 20);
+    assert_ok(ulp_run_tend(t.store, RUN, path_of(t.top, "tender").text, NULL, &report));
+    assert_int_equal(report.fresh, 0);
+    assert_ok(ulp_run_collect(t.store, RUN, &now, &collected));
+    assert_true(collected.deleted > 8 * TILES);
+    assert_ok(ulp_run_check(t.store, RUN, NULL, NULL, &health));
+    assert_true(health.reachable && !health.damaged);
+    rank_open(&r, &t);
+    assert_int_equal(catch_up(r.follower).version, 19);
+    assert_slice(&r, &t.state);
+    publish(&t, 3);
+    catch_up(r.follower);
+    assert_slice(&r, &t.state);
+    rank_free(&r);
+    tiled_free(&t);
+}
+
+/* ---- out of memory ---- */
+
+/* From nothing to the newest version, without asserting anything. */
+static enum ulp_status whole_life(const struct tiled *t, const struct rank_follower *r) {
+    struct ulp_follower *follower = NULL;
+    struct ulp_run_report report = {0};
+    enum ulp_status status = ulp_follower_open_tile(t->store, RUN, r->memory.tensors,
+                                                    r->memory.count, &r->options, &follower);
+
+    if (!status)
+        status = ulp_follower_poll(follower, &report);
+    while (!status && report.ready) {
+        status = ulp_follower_apply(follower, &report);
+        if (!status && report.apply_left)
+            status = ulp_follower_poll(follower, &report);
+    }
+    ulp_follower_close(follower);
+    return status;
+}
+
+/* Whichever allocation fails: it is said, nothing leaks, and the next one arrives. */
+static void test_out_of_memory(void **unused) {
+    struct tiled t = tiled_make(NULL);
+    struct rank_follower r = rank_make(&t, 2);
+    uint64_t calls = UINT64_MAX;
+    unsigned failures = 0;
+    enum ulp_status status = ULP_E_NOMEM;
+
+    (void)unused;
+    publish(&t, 3);
+    for (uint64_t at = 0; status || at < calls; at += 5) {
+        failing_allocator_start(at, at % 2);
+        status = whole_life(&t, &r);
+        calls = failing_allocator_stop();
+        assert_true(status == ULP_OK || status == ULP_E_NOMEM);
+        failures += status != ULP_OK;
+    }
+    assert_true(failures > 20);
+    assert_ok(whole_life(&t, &r));
+    assert_slice(&r, &t.state);
+    rank_free(&r);
+    tiled_free(&t);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(const struct tiled *t, const struct ulp_run_options *options,
@@ -490,5 +594,5 @@ static void test_empty_tiles(void **unused) {
 
 TEST_MAIN(test_every_tile_at_every_version, test_far_behind, test_from_a_later_anchor,
           test_stops_where_it_is_told, test_a_forged_past, test_whole_followers,
-          test_tiled_and_whole_in_turn, test_refusals, test_a_whole_step_in_between,
-          test_disturbed_memory, test_empty_tiles)
+          test_tiled_and_whole_in_turn, test_no_history_behind_tiles, test_care, test_out_of_memory,
+          test_refusals, test_a_whole_step_in_between, test_disturbed_memory, test_empty_tiles)

@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "servers"), str(HERE.parent / "cli")]
 
 import cli_case  # noqa: E402
+from bucket import Stored  # noqa: E402,F401
 from s3_client import S3Client  # noqa: E402
 from s3_server import S3Server  # noqa: E402
 
@@ -171,6 +172,10 @@ class Driver:
         self.thread.join(10)
         Secrets.check_text(self.case, *self.said)
         self.case.assertEqual(code, 0, self.said)
+
+
+def has_radosgw():
+    return subprocess.run([sys.executable, RADOSGW, "have"], capture_output=True).returncode == 0
 
 
 class Radosgw:

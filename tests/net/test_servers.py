@@ -4,7 +4,6 @@
 where that is installed, and its view of signatures with the examples that AWS has published."""
 import datetime
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -183,4 +182,4 @@ class Scripted(NetCase):
 
 
 if __name__ == "__main__":
-    net_case.main(with_radosgw=all(shutil.which(n) for n in ("radosgw", "ceph-mon", "ceph-osd")))
+    net_case.main(with_radosgw=net_case.has_radosgw())

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "servers"), str(HERE.parent / "cli")]
 
 import cli_case  # noqa: E402
-from bucket import Stored  # noqa: E402,F401
+from bucket import Stored  # noqa: E402,F401 (for tests)
 from s3_client import S3Client  # noqa: E402
 from s3_server import S3Server  # noqa: E402
 

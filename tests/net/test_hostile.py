@@ -4,7 +4,6 @@
 cases whose names contain it."""
 import concurrent.futures
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -12,7 +11,7 @@ import time
 import unittest
 
 import net_case
-from hostile_cases import EXISTS, MEETS, NOT_FOUND, all_cases
+from hostile_cases import EXISTS, MEETS, all_cases
 from net_case import Driver, NetCase, S3Server, Secrets, TOKEN, client_environment
 
 DATA = random.Random(7).randbytes(100_000)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import secrets
+import select
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from bucket import Stored  # noqa: E402,F401 (for tests)
 from s3_client import S3Client  # noqa: E402
 from s3_server import S3Server  # noqa: E402
 
+ANSWER_SECONDS = 60  # no operation of a hasty client takes that long
 RADOSGW = HERE / "servers" / "radosgw"
 DRIVER = ""
 SKIPPED = 77
@@ -149,11 +151,22 @@ class Driver:
         self.said = []
         thread = threading.Thread(target=lambda: self.said.append(self.process.stderr.read()), daemon=True)
         thread.start()
-        self.thread = thread
+        self.thread, self.pending = thread, b""
         self.opened = self.answer()
 
     def answer(self):
-        line = self.process.stdout.readline()
+        """A line, in bounded time."""
+        end = time.monotonic() + ANSWER_SECONDS
+        while b"\n" not in self.pending:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                self.process.kill()
+                self.case.fail(f"no answer within {ANSWER_SECONDS} s")
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not data:
+                break
+            self.pending += data
+        line, _, self.pending = self.pending.partition(b"\n")
         Secrets.check_text(self.case, line)
         if not line:
             self.process.wait(10)

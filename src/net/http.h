@@ -50,6 +50,7 @@ struct http_request {
     /* The most that the answer's body may have, where it is a success; a message about a failure
      * is cut at LIMIT_ERROR_BYTES. 0: there must be none. */
     uint64_t answer_bytes_max;
+    uint64_t timed_bytes; /* those that the deadline allows time for, if not as many */
     uint64_t patience_ns; /* more time than others have: for what takes the server long */
 
     /* Hears of a success before its body, and then of the body in order; a failure of either ends

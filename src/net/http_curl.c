@@ -199,7 +199,8 @@ static uint64_t add_capped(uint64_t a, uint64_t b) {
 }
 
 static long deadline_ms(const struct http_limits *limits, const struct http_request *request) {
-    const uint64_t bytes = add_capped(request->body_bytes, request->answer_bytes_max);
+    const uint64_t bytes =
+        add_capped(request->body_bytes, or_else(request->timed_bytes, request->answer_bytes_max));
     const uint64_t for_bytes_s = bytes / limits->bytes_per_s;
     uint64_t ms = (limits->answer_ns + request->patience_ns) / MS;
 

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Where secrets come from, and that they go nowhere: test_credentials.py ULPSYNC DRIVER."""
+import datetime
+import json
+import resource
+import signal
+import subprocess
+import time
+
+import net_case
+from net_case import CANARY, Driver, KEYS, NetCase, Secrets, TOKEN, client_environment
+
+import cli_case
+from exchange import Answer
+from s3_server import Recorder
+from sigv4 import Verifier
+
+PERMISSION = 22
+OTHER_TOKEN = TOKEN + "2"
+
+
+def in_seconds(seconds):
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Credentials(NetCase):
+    def setUp(self):
+        super().setUp()
+        self.server = self.serve(token=TOKEN)
+        self.server.bucket.put("p/a", net_case.Stored(b"found"))
+        self.bare = {name: value for name, value in self.environment.items()
+                     if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
+        self.bare["HOME"] = str(self.dir)
+
+    def stat(self, environment):
+        self.environment = environment
+        store = Driver(self, "s3://bucket/p")
+        return store.opened if store.opened["status"] else store("stat", "a")
+
+    def agent(self, answers):
+        """A container's agent: the last of the answers stays."""
+        asked = []
+
+        def answer(request):
+            asked.append(request)
+            return Answer(200, json.dumps(answers[min(len(asked), len(answers)) - 1]).encode(), [("Content-Type", "application/json")])
+
+        recorder = Recorder(answer)
+        recorder.start()
+        self.addCleanup(recorder.stop)
+        return asked, {**self.bare, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{recorder.port}/creds",
+                       "AWS_CONTAINER_AUTHORIZATION_TOKEN": CANARY}
+
+    @staticmethod
+    def given(token=TOKEN, seconds=3600):
+        return {"AccessKeyId": KEYS[0], "SecretAccessKey": KEYS[1], "Token": token, "Expiration": in_seconds(seconds)}
+
+    def test_environment(self):
+        self.assertEqual(self.stat(self.environment)["bytes"], 5)
+
+    def test_none(self):
+        answer = self.stat(self.bare)
+        self.assertEqual(answer["status"], PERMISSION, answer)
+        self.assertIn("AWS_ACCESS_KEY_ID", answer["message"])
+
+    def test_a_profile(self):
+        path = self.dir / ".aws" / "credentials"
+        path.parent.mkdir()
+        path.write_text(f"[default]\naws_access_key_id = wrong\naws_secret_access_key = wrong\n\n# a comment\n[mine]\n"
+                        f"aws_access_key_id={KEYS[0]}\n aws_secret_access_key =  {KEYS[1]}\naws_session_token = {TOKEN}\n")
+        path.chmod(0o600)
+        self.assertEqual(self.stat({**self.bare, "AWS_PROFILE": "mine"})["bytes"], 5)
+        self.assertEqual(self.stat(self.bare)["status"], PERMISSION)
+        self.assertEqual(self.stat({**self.bare, "AWS_PROFILE": "none"})["status"], PERMISSION)
+        path.unlink()  # it is searched for what has leaked
+
+    def test_an_agent(self):
+        asked, environment = self.agent([self.given()])
+        self.environment = environment
+        store = Driver(self, "s3://bucket/p")
+        for _ in range(5):
+            self.assertEqual(store("stat", "a")["bytes"], 5)
+        self.assertEqual(len(asked), 1)
+        self.assertEqual(asked[0].values["authorization"], CANARY)
+        store.close()
+
+    def test_an_agent_is_asked_again(self):
+        """Before credentials expire, and when the server says that they have."""
+        asked, environment = self.agent([self.given(seconds=20), self.given("stale"), self.given()])
+        self.environment = environment
+        store = Driver(self, "s3://bucket/p")
+        seen = [store("stat", "a") for _ in range(3)]
+        self.assertEqual(seen[-1]["status"], 0, seen)
+        self.server.verifier = Verifier(*KEYS, "us-east-1", OTHER_TOKEN)
+        Secrets.words.append(OTHER_TOKEN.encode())
+        asked_before = len(asked)
+        self.server.rule("expired_token", nth="1")
+        self.server.verifier = Verifier(*KEYS, "us-east-1", TOKEN)
+        self.assertEqual(store("stat", "a")["bytes"], 5)
+        self.assertGreater(len(asked), asked_before)
+        store.close()
+
+    def test_a_hostile_agent(self):
+        answers = [b"", b"{", b"null", b"[" * 100_000, b'{"AccessKeyId": 5}', b'{"AccessKeyId": "a\\u0000b", "SecretAccessKey": "x"}',
+                   b'{"AccessKeyId": "a\\r\\nX-Injected: 1", "SecretAccessKey": "%s"}' % CANARY.encode(), b"x" * (32 << 20),
+                   b'{"SecretAccessKey": "%s"}' % CANARY.encode()]
+        for body in answers:
+            recorder = Recorder(lambda _, body=body: Answer(200, body))
+            recorder.start()
+            answer = self.stat({**self.bare, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{recorder.port}/"})
+            recorder.stop()
+            self.assertNotEqual(answer["status"], 0, body[:50])
+            self.assertLess(answer["seconds"], 10)
+            self.assertNotIn("x-injected", str([e["headers"] for e in self.server.entries]))
+
+    def test_an_agent_elsewhere_is_not_asked(self):
+        """A secret is not fetched over plain HTTP from beyond this machine."""
+        answer = self.stat({**self.bare, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://192.0.2.1/creds"})
+        self.assertNotEqual(answer["status"], 0)
+        self.assertLess(answer["seconds"], 2)
+
+
+class Places(NetCase):
+    """Where a secret could be seen from outside."""
+
+    def test_in_a_store_url(self):
+        self.environment = client_environment("http://127.0.0.1:1")
+        for url in (f"s3://{KEYS[0]}:{CANARY}@bucket/p", f"http://user:{CANARY}@127.0.0.1:1/p"):
+            # the argument list shows it, and that is the caller's doing; nothing else may
+            process = subprocess.run([cli_case.ULPSYNC, "log", "--store", url, "--run", "rl"], env=self.environment,
+                                     capture_output=True, timeout=60)
+            self.assertNotEqual(process.returncode, 0)
+            Secrets.check_text(self, process.stdout, process.stderr)
+
+    def test_in_what_is_said(self):
+        """Also where it is asked to say more, and where the server throws it back."""
+        server = self.serve()
+        body = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{CANARY} is wrong</Message></Error>".encode()
+        server.verifier = None
+        server.perform = lambda request, **_: Answer(403, body)
+        for words in (["log"], ["fsck"], ["follow", "--out", self.dir / "out", "--once"]):
+            done = self.run_command(*words, "--store", "s3://bucket/p", "--run", "rl", "--verbose")
+            self.assertEqual(done.returncode, PERMISSION, done.stderr)
+
+    def test_in_a_core(self):
+        """A follower that crashes leaves no secret in a dump."""
+        self.serve()
+        if open("/proc/sys/kernel/core_pattern", encoding="utf-8").read().startswith("|"):
+            self.skipTest("dumps of this machine go to a program")
+        process = self.start(cli_case.ULPSYNC, "follow", "--store", "s3://bucket/p", "--run", "rl", "--out", self.dir / "out",
+                             "--poll", "50", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
+        time.sleep(1)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGSEGV)
+        process.wait(30)
+        found = [path for path in self.dir.glob("core*")]
+        print(f"dumps: {len(found)}", flush=True)
+        for path in found:  # the environment of the process is in every dump; whoever sets it there knows that
+            held = path.read_bytes()
+            self.assertNotIn(b"AWS4" + CANARY.encode(), held, "the signing key's text")
+            path.unlink()
+
+
+if __name__ == "__main__":
+    net_case.main()

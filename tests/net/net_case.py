@@ -35,8 +35,8 @@ KEYS = ("TESTACCESSKEY0000000", CANARY)
 # Environment variables that would change what a client does.
 FOREIGN = ("AWS_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
-# A patient client makes a slow test. See docs/stores.md.
-HASTY = {"ULPSYNC_STALL_SECONDS": "1", "ULPSYNC_OPERATION_SECONDS": "6"}
+# A patient client makes a slow test: milliseconds of silence, attempts, milliseconds until it gives up.
+HASTY = (1000, 5, 6000)
 
 
 def client_environment(endpoint, keys=KEYS, token=None, region="us-east-1", **more):
@@ -143,10 +143,10 @@ class NetCase(unittest.TestCase):
 class Driver:
     """store_driver: one operation of a store per line, the outcome as JSON."""
 
-    def __init__(self, case, url, **environment):
+    def __init__(self, case, url, patience=HASTY, **environment):
         self.case = case
-        self.process = case.start(DRIVER, url, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  env={**HASTY, **environment})
+        self.process = case.start(DRIVER, url, *patience, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=environment)
         # read beside, so that a process that says much is not held up
         self.said = []
         thread = threading.Thread(target=lambda: self.said.append(self.process.stderr.read()), daemon=True)

@@ -102,9 +102,11 @@ struct ulp_store_options {
     int style;            /* ULP_STYLE_... */
     int anonymous;        /* requests are not signed; also ULPSYNC_S3_ANONYMOUS=1 */
     const char *ca_file;  /* certificates that are trusted; else AWS_CA_BUNDLE, the system's */
-    uint32_t timeout_ms;  /* a server may be silent for so long: 60 s, and 30 s amid an object */
-    uint32_t attempts;    /* of each request: 8 */
-    uint32_t give_up_ms;  /* no more attempts after so long: two minutes */
+    uint32_t
+        timeout_ms;    /* a server may be silent for so long; else ULPSYNC_STALL_SECONDS, 60 s, and
+                             30 s amid an object */
+    uint32_t attempts; /* of each request: 8 */
+    uint32_t give_up_ms; /* no more attempts after so long; else ULPSYNC_OPERATION_SECONDS, 120 s */
 };
 
 /* Where S3's bucket stands: in the path (usual for an endpoint), or in the name of the host (usual

@@ -10,6 +10,7 @@
 #include "net/xml.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)
@@ -19,16 +20,27 @@
 #define SKEW_MAX_S 240
 
 #define REDIRECTS_MAX 3u
+#define DURATION_MAX_S 86400u
 
 /* How often somebody else's write at the same moment is waited for. */
 #define CONFLICTS_MAX 2u
 
 /* ---- opening ---- */
 
+/* What the option says, or the variable; 0: neither. */
+static uint64_t duration_ns(uint32_t option_ms, const char *variable) {
+    const char *text = environment(variable);
+    unsigned long seconds = text ? strtoul(text, NULL, 10) : 0;
+
+    if (option_ms)
+        return option_ms * MS;
+    return (seconds < DURATION_MAX_S ? seconds : DURATION_MAX_S) * S;
+}
+
 static enum ulp_status make_client(const struct ulp_store_options *options,
                                    struct http_client **ret_client) {
     const char *bundle = options->ca_file ? options->ca_file : environment("AWS_CA_BUNDLE");
-    const uint64_t timeout_ns = options->timeout_ms * MS;
+    const uint64_t timeout_ns = duration_ns(options->timeout_ms, "ULPSYNC_STALL_SECONDS");
     const struct http_limits limits = {.connect_ns = timeout_ns < 10 * S ? timeout_ns : 10 * S,
                                        .answer_ns = timeout_ns,
                                        .stall_ns = timeout_ns};
@@ -42,7 +54,8 @@ enum ulp_status remote_open(enum remote_kind kind, const char *name, const char 
     const bool anonymous = options->anonymous || environment("ULPSYNC_S3_ANONYMOUS");
     struct remote remote = {
         .kind = kind,
-        .retry = {.attempts = options->attempts, .total_ns = options->give_up_ms * MS}};
+        .retry = {.attempts = options->attempts,
+                  .total_ns = duration_ns(options->give_up_ms, "ULPSYNC_OPERATION_SECONDS")}};
     enum ulp_status status = mem_copy_text(name, &remote.name);
 
     if (!status)
@@ -120,8 +133,10 @@ static enum ulp_status write_url(const struct remote *remote, const struct remot
 }
 
 /* Those that nobody on the way has to leave alone; they are not signed. */
-static void add_plain_headers(const struct remote_request *request, struct outgoing *out) {
-    add_header(out, "Accept-Encoding", "identity");
+static void add_plain_headers(const struct remote *remote, const struct remote_request *request,
+                              struct outgoing *out) {
+    if (remote->kind == REMOTE_WEB) /* some compress where nothing is said */
+        add_header(out, "Accept-Encoding", "identity");
     if (request->fresh)
         add_header(out, "Cache-Control", "no-cache");
     if (!request->ranged)
@@ -231,13 +246,11 @@ static enum ulp_status follow(struct remote *remote, const struct remote_request
             !*response->redirect || *response->region)
             return ULP_OK;
         memcpy(url, response->redirect, sizeof url);
-        status = http_url_check(url);
-        if (!status && encrypted && strncmp(url, "https://", 8) != 0)
-            status = fail(ULP_E_PERMISSION,
-                          "store %s: it points from https to %s, which is not followed",
+        if (http_url_check(url) || (encrypted && strncmp(url, "https://", 8) != 0))
+            status = fail(ULP_E_IO, "store %s: it points to %s, which is not followed",
                           quote(remote->name).text, http_show_url(url).text);
         encrypted = !strncmp(url, "https://", 8);
-        add_plain_headers(request, &out);
+        add_plain_headers(remote, request, &out);
         if (!status)
             status = transmit(remote, request, url, out.headers, out.count, response);
     }
@@ -259,7 +272,7 @@ static enum ulp_status once(struct remote *remote, const struct remote_request *
     if (!status)
         status = write_signed(remote, request, &credentials, &out);
     if (!status) {
-        add_plain_headers(request, &out);
+        add_plain_headers(remote, request, &out);
         status = transmit(remote, request, buffer_text(&out.url), out.headers, out.count, response);
     }
     if (!status && request->follows)
@@ -358,7 +371,14 @@ enum ulp_status remote_send(struct remote *remote, const struct remote_request *
 
 /* ---- what cannot ---- */
 
-static enum ulp_status status_of(unsigned code) {
+static enum ulp_status status_of(unsigned code, const struct remote_error *error) {
+    static const char *const about_keys[] = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+                                             "AuthorizationHeaderMalformed",
+                                             "RequestTimeTooSkewed"};
+
+    for (size_t i = 0; i < sizeof about_keys / sizeof about_keys[0]; i++)
+        if (!strcmp(error->code, about_keys[i]))
+            return ULP_E_PERMISSION;
     switch (code) {
     case 401:
     case 403:
@@ -408,7 +428,7 @@ enum ulp_status remote_failed(struct remote *remote, const struct remote_request
 
     if (remote->kind == REMOTE_S3 && *region && strcmp(region, remote->region) != 0 &&
         response->code != 404)
-        return fail(ULP_E_USAGE, "store %s is in the region %s, not in %s: set AWS_REGION",
+        return fail(ULP_E_IO, "store %s is in the region %s, not in %s: set AWS_REGION",
                     quote(remote->name).text, quote(region).text, quote(remote->region).text);
     if (!strcmp(error.code, "NoSuchBucket"))
         return fail(ULP_E_USAGE, "store %s: there is no such bucket", quote(remote->name).text);
@@ -419,7 +439,7 @@ enum ulp_status remote_failed(struct remote *remote, const struct remote_request
         return fail(ULP_E_IO, "store %s: %s %s points elsewhere, which is not followed: %s",
                     quote(remote->name).text, request->method, quote(key).text,
                     http_show_url(response->redirect).text);
-    return fail(status_of(response->code), "store %s: %s %s was answered with %u %s%s%s",
+    return fail(status_of(response->code, &error), "store %s: %s %s was answered with %u %s%s%s",
                 quote(remote->name).text, request->method, quote(key).text, response->code,
                 plain_code(&error), *error.message ? ": " : "",
                 *error.message ? show_words(remote, &error).text : "");

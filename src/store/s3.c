@@ -19,6 +19,15 @@ static enum ulp_status s3_stat(void *self, const char *key, uint64_t *ret_bytes)
     return remote_stat(self, key, ret_bytes);
 }
 
+/* Some say so where others say 412, others where two write at the same moment: it is looked up. */
+static enum ulp_status look_at_conflict(struct remote *remote, const struct remote_request *request,
+                                        const struct http_response *response) {
+    uint64_t bytes = 0;
+    enum ulp_status status = remote_stat(remote, request->key, &bytes);
+
+    return status == ULP_E_NOT_FOUND ? remote_failed(remote, request, response) : status;
+}
+
 /*
  * The same bytes are sent until there is an answer. If the answer to one that arrived was lost, the
  * next attempt finds our own object there, which is told as what it looks like: the caller, who
@@ -35,6 +44,8 @@ static enum ulp_status s3_create(void *self, const char *key, const void *data, 
     struct http_response response = {0};
     enum ulp_status status = remote_send(remote, &request, &response);
 
+    if (!status && response.code == 409)
+        status = look_at_conflict(remote, &request, &response);
     if (!status && (response.code == 412 || response.code == 409))
         status = fail(ULP_E_EXISTS, "store %s: there is an object %s already",
                       quote(remote->name).text, quote(key).text);

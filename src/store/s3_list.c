@@ -53,6 +53,16 @@ static enum ulp_status end_entry(struct page *page) {
     return status;
 }
 
+static enum ulp_status read_size(struct page *page, const char *text) {
+    const size_t digits = strspn(text, "0123456789");
+
+    if (!digits || digits > 18 || text[digits])
+        return fail(ULP_E_IO, "store %s: its listing has an object of %s bytes",
+                    quote(page->remote->name).text, quote(text).text);
+    page->bytes = strtoull(text, NULL, 10);
+    return ULP_OK;
+}
+
 /* A key that is too long is not ours, as are all that are no keys. */
 static enum ulp_status hear(void *user, const char *path, const char *text) {
     static const char within[] = "ListBucketResult/";
@@ -64,7 +74,7 @@ static enum ulp_status hear(void *user, const char *path, const char *text) {
     if (!strcmp(path, "Contents/Key") && strlen(text) < sizeof page->key)
         memcpy(page->key, text, strlen(text) + 1);
     else if (!strcmp(path, "Contents/Size"))
-        page->bytes = strtoull(text, NULL, 10);
+        return read_size(page, text);
     else if (!strcmp(path, "Contents"))
         return end_entry(page);
     else if (!strcmp(path, "IsTruncated"))

@@ -37,6 +37,7 @@ FOREIGN = ("AWS_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_p
 
 # A patient client makes a slow test: milliseconds of silence, attempts, milliseconds until it gives up.
 HASTY = (1000, 5, 6000)
+HASTY_COMMAND = {"ULPSYNC_STALL_SECONDS": "1", "ULPSYNC_OPERATION_SECONDS": "6"}
 
 
 def client_environment(endpoint, keys=KEYS, token=None, region="us-east-1", **more):

@@ -102,7 +102,7 @@ class Met(NetCase):
         case = self.case
         self.prepare()
         try:
-            store = Driver(self, "s3://bucket/p")
+            store = Driver(self, "s3://bucket/p", case.patience)
             self.assertEqual(store.opened["status"], 0, store.opened)
             if case.behaviour.startswith("close"):
                 self.do(store, "stat")

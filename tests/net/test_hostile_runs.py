@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 import net_case
-from net_case import NetCase, S3Server, Secrets, client_environment
+from net_case import HASTY_COMMAND, NetCase, S3Server, Secrets, client_environment
 
 from cli_case import moved, weights, write_model
 
@@ -29,7 +29,7 @@ class Case:
     operation: str = "*"
     key: str = "*"
     nth: str = "*"
-    seconds: float = 45
+    seconds: float = 30
     arguments: dict = field(default_factory=dict)
 
     @property
@@ -132,7 +132,7 @@ class Met(RunOverS3):
         self.server = S3Server(keys=net_case.KEYS)
         self.server.__enter__()
         try:
-            self.environment = client_environment(self.server.endpoint)
+            self.environment = client_environment(self.server.endpoint, **HASTY_COMMAND)
             self.server.bucket.objects = dict(prepared.objects)
             case = self.case
             rule = self.server.rule(case.behaviour, operation=case.operation, key=case.key, nth=case.nth, **case.arguments)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import secrets
+import select
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from bucket import Stored  # noqa: E402,F401 (for tests)
 from s3_client import S3Client  # noqa: E402
 from s3_server import S3Server  # noqa: E402
 
+ANSWER_SECONDS = 60  # no operation of a hasty client takes that long
 RADOSGW = HERE / "servers" / "radosgw"
 DRIVER = ""
 SKIPPED = 77
@@ -33,8 +35,8 @@ KEYS = ("TESTACCESSKEY0000000", CANARY)
 # Environment variables that would change what a client does.
 FOREIGN = ("AWS_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
-# A patient client makes a slow test. See docs/stores.md.
-HASTY = {"ULPSYNC_STALL_SECONDS": "1", "ULPSYNC_OPERATION_SECONDS": "6"}
+# A patient client makes a slow test: milliseconds of silence, attempts, milliseconds until it gives up.
+HASTY = (1000, 5, 6000)
 
 
 def client_environment(endpoint, keys=KEYS, token=None, region="us-east-1", **more):
@@ -141,19 +143,30 @@ class NetCase(unittest.TestCase):
 class Driver:
     """store_driver: one operation of a store per line, the outcome as JSON."""
 
-    def __init__(self, case, url, **environment):
+    def __init__(self, case, url, patience=HASTY, **environment):
         self.case = case
-        self.process = case.start(DRIVER, url, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  env={**HASTY, **environment})
+        self.process = case.start(DRIVER, url, *patience, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=environment)
         # read beside, so that a process that says much is not held up
         self.said = []
         thread = threading.Thread(target=lambda: self.said.append(self.process.stderr.read()), daemon=True)
         thread.start()
-        self.thread = thread
+        self.thread, self.pending = thread, b""
         self.opened = self.answer()
 
     def answer(self):
-        line = self.process.stdout.readline()
+        """A line, in bounded time."""
+        end = time.monotonic() + ANSWER_SECONDS
+        while b"\n" not in self.pending:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                self.process.kill()
+                self.case.fail(f"no answer within {ANSWER_SECONDS} s")
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not data:
+                break
+            self.pending += data
+        line, _, self.pending = self.pending.partition(b"\n")
         Secrets.check_text(self.case, line)
         if not line:
             self.process.wait(10)

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 import net_case
-from net_case import HASTY, NetCase, S3Server, Secrets, client_environment
+from net_case import NetCase, S3Server, Secrets, client_environment
 
 from cli_case import moved, weights, write_model
 
@@ -29,7 +29,7 @@ class Case:
     operation: str = "*"
     key: str = "*"
     nth: str = "*"
-    seconds: float = 30
+    seconds: float = 45
     arguments: dict = field(default_factory=dict)
 
     @property
@@ -108,10 +108,10 @@ class RunOverS3(NetCase):
         return ["--store", "s3://bucket/where", "--run", "rl"]
 
     def publish(self, model):
-        return self.json("publish", model, *self.place(), "--state", self.dir / "state", env=HASTY)
+        return self.json("publish", model, *self.place(), "--state", self.dir / "state")
 
     def follow(self):
-        return self.json("follow", *self.place(), "--out", self.dir / "out", "--once", env=HASTY)
+        return self.json("follow", *self.place(), "--out", self.dir / "out", "--once")
 
 
 class Met(RunOverS3):
@@ -132,7 +132,7 @@ class Met(RunOverS3):
         self.server = S3Server(keys=net_case.KEYS)
         self.server.__enter__()
         try:
-            self.environment = {**client_environment(self.server.endpoint), **HASTY}
+            self.environment = client_environment(self.server.endpoint)
             self.server.bucket.objects = dict(prepared.objects)
             case = self.case
             rule = self.server.rule(case.behaviour, operation=case.operation, key=case.key, nth=case.nth, **case.arguments)
@@ -225,7 +225,7 @@ class Conditions(RunOverS3):
             with self.subTest(rule):
                 self.server = self.serve()
                 self.server.rule("condition", operation="Put", rule=rule)
-                done = self.run_command("publish", model, *self.place(), "--state", self.dir / f"state-{rule}", env=HASTY)
+                done = self.run_command("publish", model, *self.place(), "--state", self.dir / f"state-{rule}")
                 self.assertIn(done.returncode, (UNSUPPORTED, IO, FENCED), f"{rule}: {done.stderr}")
                 self.assertFalse([key for key in self.server.bucket.objects if key.startswith(f"{RUN}/log/")])
 
@@ -238,8 +238,7 @@ class Conditions(RunOverS3):
         self.server = self.serve()
         self.server.rule("condition", operation="Put", rule="racy")
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            done = list(pool.map(lambda i: self.run_command("publish", models[i], *self.place(), "--state", self.dir / f"s{i}",
-                                                            env=HASTY), range(4)))
+            done = list(pool.map(lambda i: self.run_command("publish", models[i], *self.place(), "--state", self.dir / f"s{i}"), range(4)))
         self.assertLessEqual([d.returncode for d in done].count(0), 1, [d.stderr for d in done])
 
 

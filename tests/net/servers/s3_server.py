@@ -372,7 +372,7 @@ class S3Server(Listener):
         stored = Stored(data, f"{etag_of(data)}-{len(asked)}")
         with self.bucket.lock:
             self.bucket.put(request.key, stored)
-            del self.bucket.uploads[request.asked["uploadId"]]
+            self.bucket.uploads.pop(request.asked["uploadId"], None)
         tag = f'"{etag or stored.etag}"' if self.kind.complete_tells_etag else ""
         return xml_answer(f"<CompleteMultipartUploadResult {NAMESPACE}><Location>here</Location><Bucket>{self.name}</Bucket>"
                           f"<Key>{escape(request.key)}</Key><ETag>{escape(tag)}</ETag></CompleteMultipartUploadResult>")

@@ -18,6 +18,9 @@
 /* Slower than this is standing still. */
 #define STALL_BYTES_PER_S 1024L
 
+/* What a server has received it has to look at before it answers. */
+#define DIGESTED_BYTES_PER_S (16u << 20)
+
 /* Below this, the deadline alone decides: servers take their time over small answers, too. */
 #define STALL_WORTH_BYTES (1u << 20)
 
@@ -208,18 +211,24 @@ static long deadline_ms(const struct http_limits *limits, const struct http_requ
     return (long)(ms ? ms : 1);
 }
 
+/* A server that thinks sends blanks now and then. */
+static void set_stall(CURL *handle, long bytes_per_s, uint64_t ns) {
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, bytes_per_s);
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)((ns + S - 1) / S));
+}
+
 static void set_limits(CURL *handle, const struct http_limits *limits,
                        const struct http_request *request) {
-    const uint64_t stall_s = (limits->stall_ns + S - 1) / S;
+    const uint64_t digesting_ns = request->body_bytes / DIGESTED_BYTES_PER_S * S;
 
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)(limits->connect_ns / MS));
     curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, deadline_ms(limits, request));
-    if (request->body_bytes >= STALL_WORTH_BYTES ||
-        request->answer_bytes_max >= STALL_WORTH_BYTES) {
-        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_PER_S);
-        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)stall_s);
-    }
+    if (request->patience_ns)
+        set_stall(handle, 1, limits->answer_ns);
+    else if (request->body_bytes >= STALL_WORTH_BYTES ||
+             request->answer_bytes_max >= STALL_WORTH_BYTES)
+        set_stall(handle, STALL_BYTES_PER_S, limits->stall_ns + digesting_ns);
 }
 
 /* What libcurl would do by itself and must not. */

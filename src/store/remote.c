@@ -148,8 +148,12 @@ static void add_plain_headers(const struct remote *remote, const struct remote_r
 
 static enum ulp_status hash_body(const struct remote_request *request, struct outgoing *out) {
     uint8_t digest[SHA256_BYTES];
-    enum ulp_status status = sha256_of(request->body, request->body_bytes, digest);
+    enum ulp_status status = ULP_OK;
 
+    if (request->body_digest)
+        memcpy(digest, request->body_digest, sizeof digest);
+    else
+        status = sha256_of(request->body, request->body_bytes, digest);
     if (!status)
         sha256_hex(digest, out->hash);
     return status;

@@ -44,7 +44,8 @@ struct remote_request {
     size_t query_count;
     const void *body;
     size_t body_bytes;
-    bool ranged; /* bytes `first` to `last`, inclusive */
+    const uint8_t *body_digest; /* SHA-256 of the body, where it is known already */
+    bool ranged;                /* bytes `first` to `last`, inclusive */
     uint64_t first, last;
     bool if_none; /* only where nothing is */
     bool fresh;   /* not from somebody's cache */

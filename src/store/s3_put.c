@@ -4,10 +4,10 @@
  * time, and appears when they are joined. Conditions on the joining are ignored by some servers, so
  * nothing that decides anything is written this way: large objects are named by their contents.
  */
-#include "base/lock.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "base/thread.h"
+#include "hash/hmac.h"
 #include "net/xml.h"
 #include "store/s3.h"
 
@@ -29,6 +29,7 @@ struct sending {
     uint32_t number;
     enum ulp_status status;
     struct error_note note;
+    uint8_t digest[SHA256_BYTES];
     char etag[HTTP_TEXT_BYTES];
 };
 
@@ -39,8 +40,9 @@ struct s3_writer {
     struct buffer filling;
     struct buffer upload; /* what S3 calls the object that is under construction; "": none */
     struct sending sendings[S3_PARTS_AT_ONCE];
-    uint32_t parts;       /* begun */
-    struct buffer joined; /* the list of parts that have arrived */
+    uint32_t parts;        /* begun */
+    struct buffer joined;  /* the list of parts that have arrived */
+    struct buffer digests; /* of these, one behind the other */
 };
 
 enum ulp_status s3_put_begin(void *self, const char *key, void **ret_writer) {
@@ -57,6 +59,7 @@ enum ulp_status s3_put_begin(void *self, const char *key, void **ret_writer) {
     writer->filling = BUFFER(S3_PART_BYTES);
     writer->upload = BUFFER(UPLOAD_ID_BYTES_MAX);
     writer->joined = BUFFER(LIMIT_UPLOAD_PARTS * (HTTP_TEXT_BYTES * 6 + 128));
+    writer->digests = BUFFER(LIMIT_UPLOAD_PARTS * SHA256_BYTES);
     for (size_t i = 0; i < S3_PARTS_AT_ONCE; i++)
         writer->sendings[i].bytes = BUFFER(S3_PART_BYTES);
     *ret_writer = writer;
@@ -112,12 +115,14 @@ static enum ulp_status send_part(struct sending *sending) {
                                            .query_count = 2,
                                            .body = sending->bytes.data,
                                            .body_bytes = sending->bytes.used,
+                                           .body_digest = sending->digest,
                                            .answer_bytes_max = LIMIT_ERROR_BYTES};
     struct http_response response = {0};
-    enum ulp_status status;
+    enum ulp_status status = sha256_of(sending->bytes.data, sending->bytes.used, sending->digest);
 
     snprintf(number, sizeof number, "%u", sending->number);
-    status = send(writer, &request, &response);
+    if (!status)
+        status = send(writer, &request, &response);
     if (!status && (!*response.etag || response.odd))
         status = fail(ULP_E_IO, "store %s: a part of %s arrived without a name",
                       quote(writer->remote->name).text, quote(writer->key).text);
@@ -162,7 +167,9 @@ static enum ulp_status finish_part(struct s3_writer *writer, struct sending *sen
                                   sending->number);
     if (!status)
         status = put_escaped(&writer->joined, sending->etag);
-    return status ? status : buffer_append_text(&writer->joined, "</ETag></Part>");
+    if (!status)
+        status = buffer_append_text(&writer->joined, "</ETag></Part>");
+    return status ? status : buffer_append(&writer->digests, sending->digest, SHA256_BYTES);
 }
 
 static enum ulp_status begin_part(struct s3_writer *writer) {
@@ -276,6 +283,67 @@ static enum ulp_status check_length(struct s3_writer *writer) {
     return status;
 }
 
+/* Reading back: the parts, one by one. */
+struct comparing {
+    const struct buffer *digests;
+    size_t part;
+    uint64_t in_part;
+    struct sha256 *hash;
+};
+
+static enum ulp_status compare_part(struct comparing *comparing) {
+    uint8_t digest[SHA256_BYTES];
+    const size_t at = comparing->part++ * SHA256_BYTES;
+    enum ulp_status status = sha256_end(comparing->hash, digest);
+
+    sha256_free(comparing->hash);
+    comparing->hash = NULL;
+    comparing->in_part = 0;
+    if (!status && (at + SHA256_BYTES > comparing->digests->used ||
+                    memcmp(comparing->digests->data + at, digest, SHA256_BYTES) != 0))
+        status = fail(ULP_E_IO, "an object that was to be written is another one");
+    return status;
+}
+
+static enum ulp_status compare_piece(void *user, uint64_t offset, const void *data, size_t bytes) {
+    struct comparing *comparing = user;
+    const uint8_t *from = data;
+    enum ulp_status status = ULP_OK;
+
+    (void)offset;
+    while (!status && bytes) {
+        const uint64_t left = S3_PART_BYTES - comparing->in_part;
+        const size_t take = bytes < left ? bytes : (size_t)left;
+
+        if (!comparing->hash)
+            status = sha256_begin(&comparing->hash);
+        if (!status)
+            status = sha256_add(comparing->hash, from, take);
+        comparing->in_part += take;
+        from += take;
+        bytes -= take;
+        if (!status && comparing->in_part == S3_PART_BYTES)
+            status = compare_part(comparing);
+    }
+    return status;
+}
+
+/* There is no such upload any more: perhaps since an answer was lost, and it is joined. That it is
+ * this object, and not one that was there before, is seen by reading it. */
+static enum ulp_status check_bytes(struct s3_writer *writer) {
+    struct comparing comparing = {.digests = &writer->digests};
+    uint64_t total = 0;
+    enum ulp_status status = check_length(writer);
+
+    if (!status)
+        status = remote_stream(writer->remote, writer->key, 0, writer->total, compare_piece,
+                               &comparing, &total);
+    if (!status && comparing.hash)
+        status = compare_part(&comparing);
+    sha256_free(comparing.hash);
+    return status;
+}
+
 /* Whether to join once more: the server was busy, or said so in its success, or nothing came. */
 static bool join_may_pass(enum ulp_status status, const struct http_response *response) {
     if (http_success(response))
@@ -283,25 +351,23 @@ static bool join_may_pass(enum ulp_status status, const struct http_response *re
     return remote_may_pass(response->code ? ULP_OK : status, response);
 }
 
-/* What counts is what is there then: an answer that was lost leaves an upload that is none any
- * more. */
+/* What counts is what is there then. */
 static enum ulp_status join(struct s3_writer *writer) {
     struct retry retry = retry_begin(&writer->remote->retry);
     struct http_response response = {0};
-    unsigned tries = 0, code;
+    unsigned code;
     enum ulp_status status = buffer_append_text(&writer->joined, "</CompleteMultipartUpload>");
 
     if (status)
         return status;
     do {
         status = join_once(writer, &response);
-        tries++;
     } while (join_may_pass(status, &response) && retry_again(&retry, response.retry_after_s));
     code = response.code;
     http_response_release(&response);
-    if (!status || (tries > 1 && code == 404))
-        status = check_length(writer);
-    return status;
+    if (status)
+        return code == 404 ? check_bytes(writer) : status;
+    return check_length(writer);
 }
 
 static enum ulp_status put_parts(struct s3_writer *writer) {
@@ -337,6 +403,7 @@ static void writer_free(struct s3_writer *writer) {
     buffer_release(&writer->filling);
     buffer_release(&writer->upload);
     buffer_release(&writer->joined);
+    buffer_release(&writer->digests);
     mem_free(writer->key);
     mem_free(writer);
 }

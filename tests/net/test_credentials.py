@@ -3,10 +3,10 @@
 """Where secrets come from, and that they go nowhere: test_credentials.py ULPSYNC DRIVER."""
 import datetime
 import json
+import pathlib
 import resource
 import signal
 import subprocess
-import time
 
 import net_case
 from net_case import CANARY, Driver, KEYS, NetCase, Secrets, TOKEN, client_environment
@@ -140,23 +140,18 @@ class Places(NetCase):
             self.assertEqual(done.returncode, PERMISSION, done.stderr)
 
     def test_in_a_core(self):
-        """A follower that crashes leaves no secret in a dump."""
-        self.serve()
-        if open("/proc/sys/kernel/core_pattern", encoding="utf-8").read().startswith("|"):
+        """A command that crashes leaves no secret in a dump."""
+        self.server = self.serve()
+        if pathlib.Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8").startswith("|"):
             self.skipTest("dumps of this machine go to a program")
         process = self.start(cli_case.ULPSYNC, "follow", "--store", "s3://bucket/p", "--run", "rl", "--out", self.dir / "out",
                              "--poll", "50", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
-        time.sleep(1)
+        self.wait_for(lambda: len(self.server.entries) > 3 or process.poll() is not None)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGSEGV)
         process.wait(30)
-        found = [path for path in self.dir.glob("core*")]
-        print(f"dumps: {len(found)}", flush=True)
-        for path in found:  # the environment of the process is in every dump; whoever sets it there knows that
-            held = path.read_bytes()
-            self.assertNotIn(b"AWS4" + CANARY.encode(), held, "the signing key's text")
-            path.unlink()
+        self.assertEqual([path.name for path in self.dir.glob("core*")], [])
 
 
 if __name__ == "__main__":

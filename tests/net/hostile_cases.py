@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What servers do, and what a store must make of it. A case is one behaviour met by one operation of a store. Whatever
 happens, what is reported as done is done, what is returned is right, and the store can be used afterwards."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 IO, LIMIT, PERMISSION, EXISTS, UNSUPPORTED = 24, 11, 22, 21, 13
 OK = frozenset({0})
@@ -29,13 +29,14 @@ class Case:
     sent_max: int = 24 << 20  # what fits into the buffers of two sockets is counted too
     message: str = ""
     patience: tuple = (1000, 5, 6000)  # as net_case.HASTY
+    web: bool = False  # read as from any web server, without S3 and without a signature
     server: dict = field(default_factory=dict)
     arguments: dict = field(default_factory=dict)
 
     @property
     def name(self):
         more = "".join(f" {v}" for v in (*self.arguments.values(), *self.server.values()))
-        return f"{self.act}: {self.behaviour}{more} ({self.operation or MEETS[self.act]} {self.nth})"
+        return f"{'web ' if self.web else ''}{self.act}: {self.behaviour}{more} ({self.operation or MEETS[self.act]} {self.nth})"
 
 
 def each(acts, behaviour, want, **more):
@@ -159,6 +160,14 @@ def listings():
     yield Case("listing_truncated_without_token", "list", OK_OR_REFUSED)
 
 
+def web():
+    """The same servers, read over plain HTTP."""
+    for group in (transport, lengths, redirects):
+        for case in group():
+            if case.act in ("read", "range", "stat"):
+                yield replace(case, web=True)
+
+
 def all_cases():
-    for group in (transport, lengths, statuses, redirects, writes, listings):
+    for group in (transport, lengths, statuses, redirects, writes, listings, web):
         yield from group()

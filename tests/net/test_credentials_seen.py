@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where secrets come from, and that they go nowhere: test_credentials.py ULPSYNC DRIVER."""
+"""Where secrets come from, and that they go nowhere: test_credentials_seen.py ULPSYNC DRIVER."""
 import datetime
 import json
 import pathlib

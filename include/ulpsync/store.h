@@ -153,6 +153,39 @@ ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, con
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
 
+/* Who may use a store for what. */
+enum ulp_store_verdict {
+    ULP_STORE_READ_ONLY,     /* nothing can be written: for followers */
+    ULP_STORE_UNFIT,         /* what is written cannot be relied on: for nobody */
+    ULP_STORE_ONE_PUBLISHER, /* creating does not keep others out: one publisher, who is careful */
+    ULP_STORE_SEVERAL_PUBLISHERS /* as it should be */
+};
+
+/* What a store was seen to do: 1, or 0. */
+struct ulp_store_report {
+    int writes;         /* objects can be created and put */
+    int reads_own;      /* what was written is there at once, with its length and its bytes */
+    int ranges;         /* reading from the middle, up to the end and behind it */
+    int refuses_second; /* creating over an object fails and changes nothing */
+    int one_of_many;    /* of many who create the same object at once just one succeeds */
+    int lists;          /* what was written, and in order */
+    int removes;
+    enum ulp_store_verdict verdict;
+    char why[256]; /* what was wrong first, as a sentence; "" if nothing was */
+};
+
+/*
+ * Tries whether a store keeps its promises, by writing some small objects below
+ * `ulpsync-check/`, which are removed again. A store that passes may still break its promises
+ * another day; one that does not pass has no place in a run with several publishers. Fails only if
+ * the store cannot be tried at all.
+ */
+ULP_API enum ulp_status ulp_store_check(struct ulp_store *store,
+                                        struct ulp_store_report *ret_report);
+
+/* "several publishers", "one publisher", "read only", "unfit"; never NULL. */
+ULP_API const char *ulp_store_verdict_name(enum ulp_store_verdict verdict);
+
 /*
  * A store that keeps what is read from `inner` in a directory of this machine, which is made if its
  * parent is there: for followers, several of which may share the directory and so fetch bytes once.

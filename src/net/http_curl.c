@@ -4,6 +4,7 @@
  * so handles that are idle wait in a stack: whoever sends takes the one that was used last, whose
  * connection is the likeliest to be open still.
  */
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "net/http.h"
@@ -16,7 +17,7 @@
 #define IDLE_MAX 32u
 
 /* Slower than this is standing still. */
-#define STALL_BYTES_PER_S 1024L
+#define STALL_BYTES_PER_S 1024u
 
 /* What a server has received it has to look at before it answers. */
 #define DIGESTED_BYTES_PER_S (16u << 20)
@@ -43,6 +44,8 @@ struct transfer {
     uint64_t got;
     bool accepted, enough;   /* enough: of a message about a failure */
     enum ulp_status refused; /* by us */
+    uint64_t stall_ns, stall_bytes, moved_ns, moved_bytes; /* watched, and as of when it moved */
+    bool stalled;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -211,24 +214,48 @@ static long deadline_ms(const struct http_limits *limits, const struct http_requ
     return (long)(ms ? ms : 1);
 }
 
-/* A server that thinks sends blanks now and then. */
-static void set_stall(CURL *handle, long bytes_per_s, uint64_t ns) {
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, bytes_per_s);
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)((ns + S - 1) / S));
-}
-
-static void set_limits(CURL *handle, const struct http_limits *limits,
-                       const struct http_request *request) {
+/* So much has to move within such a time. libcurl's own limit looks at an average, which forgets
+ * slowly. A server that thinks for long sends a blank now and then. */
+static void set_stall(struct transfer *t, const struct http_limits *limits) {
+    const struct http_request *request = t->request;
     const uint64_t digesting_ns = request->body_bytes / DIGESTED_BYTES_PER_S * S;
 
+    t->moved_ns = clock_monotonic_ns();
+    if (request->patience_ns) {
+        t->stall_ns = limits->answer_ns;
+        t->stall_bytes = 1;
+    } else if (request->body_bytes >= STALL_WORTH_BYTES ||
+               request->answer_bytes_max >= STALL_WORTH_BYTES) {
+        t->stall_ns = limits->stall_ns + digesting_ns;
+        t->stall_bytes = STALL_BYTES_PER_S * (t->stall_ns / S + 1);
+    }
+}
+
+static int watch(void *user, curl_off_t answer_bytes, curl_off_t got, curl_off_t body_bytes,
+                 curl_off_t sent) {
+    struct transfer *t = user;
+    const uint64_t bytes = (uint64_t)got + (uint64_t)sent, now = clock_monotonic_ns();
+
+    (void)answer_bytes;
+    (void)body_bytes;
+    if (bytes - t->moved_bytes >= t->stall_bytes || bytes < t->moved_bytes) {
+        t->moved_bytes = bytes;
+        t->moved_ns = now;
+    }
+    t->stalled = t->stall_ns && now - t->moved_ns > t->stall_ns;
+    return t->stalled;
+}
+
+static void set_limits(CURL *handle, const struct http_limits *limits, struct transfer *t) {
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)(limits->connect_ns / MS));
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, deadline_ms(limits, request));
-    if (request->patience_ns)
-        set_stall(handle, 1, limits->answer_ns);
-    else if (request->body_bytes >= STALL_WORTH_BYTES ||
-             request->answer_bytes_max >= STALL_WORTH_BYTES)
-        set_stall(handle, STALL_BYTES_PER_S, limits->stall_ns + digesting_ns);
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, deadline_ms(limits, t->request));
+    set_stall(t, limits);
+    if (!t->stall_ns)
+        return;
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, watch);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, t);
 }
 
 /* What libcurl would do by itself and must not. */
@@ -334,7 +361,9 @@ static bool may_pass(CURLcode code) {
 }
 
 static enum ulp_status outcome(struct transfer *t, CURLcode code) {
-    const char *why = *t->error ? t->error : curl_easy_strerror(code);
+    const char *why = t->stalled  ? "nothing moves any more"
+                      : *t->error ? t->error
+                                  : curl_easy_strerror(code);
 
     if (t->refused)
         return t->refused;
@@ -345,7 +374,7 @@ static enum ulp_status outcome(struct transfer *t, CURLcode code) {
         return hear_acceptance(t);
     if (t->enough)
         return ULP_OK;
-    t->response->lost = may_pass(code);
+    t->response->lost = t->stalled || may_pass(code);
     return fail(code == CURLE_OUT_OF_MEMORY ? ULP_E_NOMEM : ULP_E_IO, "%s %s: %s",
                 t->request->method, http_show_url(t->request->url).text,
                 http_show_text(why, strlen(why), NULL, 0).text);
@@ -356,7 +385,7 @@ static enum ulp_status perform(struct http_client *client, CURL *handle, struct 
     CURLcode code;
 
     set_manners(handle);
-    set_limits(handle, &client->limits, t->request);
+    set_limits(handle, &client->limits, t);
     set_body(handle, t);
     if (client->ca_file)
         curl_easy_setopt(handle, CURLOPT_CAINFO, client->ca_file);

@@ -341,6 +341,9 @@ static enum ulp_status check_bytes(struct s3_writer *writer) {
     if (!status && comparing.hash)
         status = compare_part(&comparing);
     sha256_free(comparing.hash);
+    if (status == ULP_E_NOT_FOUND)
+        status = fail(ULP_E_IO, "store %s: the parts of %s vanished before they were joined",
+                      quote(writer->remote->name).text, quote(writer->key).text);
     return status;
 }
 

@@ -13,8 +13,8 @@ READS = ("read", "range", "stat", "list")
 MEETS = {"read": "Get", "range": "Get", "stat": "Head", "list": "List", "create": "Put", "put": "Put", "remove": "Delete",
          "large": "*Upload*"}
 
-# libcurl looks at the speed of five seconds: silence behind many bytes is noticed only then.
-UNHURRIED = {"patience": (1000, 5, 20000), "seconds": 40}
+# A busy machine needs its time for many bytes, also on the server's side.
+HASTY, UNHURRIED = (1000, 5, 6000), (3000, 5, 20000)
 
 
 @dataclass
@@ -28,10 +28,16 @@ class Case:
     requests_max: int = 12
     sent_max: int = 24 << 20  # what fits into the buffers of two sockets is counted too
     message: str = ""
-    patience: tuple = (1000, 5, 6000)  # as net_case.HASTY
+    patience: tuple = ()  # as net_case.HASTY
     web: bool = False  # read as from any web server, without S3 and without a signature
     server: dict = field(default_factory=dict)
     arguments: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not self.patience:
+            self.patience = UNHURRIED if self.act == "large" else HASTY
+        if self.act == "large":
+            self.seconds = 60
 
     @property
     def name(self):
@@ -122,7 +128,7 @@ def writes():
     for behaviour in ("lost_response", "lost_by_500", "lost_by_silence"):
         yield from each(("put", "remove"), behaviour, OK, nth="1")
         yield Case(behaviour, "large", OK, "1", operation="CreateUpload", requests_max=30)
-        yield Case(behaviour, "large", OK, "1", operation="UploadPart", requests_max=30, **UNHURRIED)
+        yield Case(behaviour, "large", OK, "1", operation="UploadPart", requests_max=30)
         if behaviour != "lost_by_silence":  # joining may take minutes, so silence is borne then
             yield Case(behaviour, "large", OK, "1", operation="CompleteUpload", requests_max=30)
     yield Case("conflict", "create", OK, "1")
@@ -137,7 +143,7 @@ def writes():
         yield Case("status", "large", OK, "1-2", operation=operation, requests_max=30, arguments={"status": 503})
         yield Case("reset_before_headers", "large", OK, "1", operation=operation, requests_max=30)
         if operation != "CompleteUpload":
-            yield Case("silent", "large", OK, "1", operation=operation, requests_max=30, **UNHURRIED)
+            yield Case("silent", "large", OK, "1", operation=operation, requests_max=30)
         yield Case("reset_before_headers", "large", frozenset({IO}), operation=operation, requests_max=30)
         yield Case("status", "large", frozenset({PERMISSION}), operation=operation, requests_max=30,
                    arguments={"status": 403, "code": "AccessDenied"})

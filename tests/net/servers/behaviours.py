@@ -7,6 +7,7 @@ import os
 from exchange import Answer, Gone, error_answer, xml_answer
 
 BEHAVIOURS = {}
+BOMB = gzip.compress(bytes(64 << 20), 1)
 
 
 def behaviour(function):
@@ -184,7 +185,7 @@ def gzip_surprise(x):
 @behaviour
 def gzip_bomb(x):
     answer = x.perform()
-    answer.body = gzip.compress(bytes(64 << 20))
+    answer.body = BOMB
     answer.headers.append(("Content-Encoding", "gzip"))
     x.send(answer)
 
@@ -319,7 +320,8 @@ def status_only(x):
 
 @behaviour
 def huge_error(x):
-    x.send(error_answer(x.arguments.get("status", 403), "AccessDenied", "a" * (64 << 20)))
+    body = b"<Error><Code>AccessDenied</Code><Message>" + b"a" * (32 << 20) + b"</Message></Error>"
+    x.send(Answer(x.arguments.get("status", 403), body, [("Content-Type", "application/xml")]))
 
 
 @behaviour

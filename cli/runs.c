@@ -2,6 +2,7 @@
 #include "cli/runs.h"
 
 #include "cli/report.h"
+#include "cli/stores.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ static enum ulp_status open_place(const struct cli_args *args, const char *url,
         status = ulp_public_keys_load(trust, place->trusted, ULP_TRUSTED_KEYS_MAX,
                                       &place->trusted_count);
     if (!status)
-        status = ulp_store_open(url, &place->store);
+        status = store_open(args, url, &place->store);
     if (!status)
         status = open_cache(args, &place->store);
     return status;

@@ -5,11 +5,11 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/stores.h"
 
 #define RUN_OPTIONS                                                                                \
-    {"store", 0, "URL", "Where the run is kept: a directory, or file:// and its path."}, {         \
-        "run", 'r', "NAME", "The run's name in the store."                                         \
-    }
+    {"store", 0, "URL", "Where the run is kept: " STORE_URL_HELP},                                 \
+        {"run", 'r', "NAME", "The run's name in the store."}, STORE_OPTIONS
 #define RUN_OPTION_SIGN                                                                            \
     { "sign", 0, "KEYFILE", "The private key that signs the run's log, made by 'ulpsync keygen'." }
 #define RUN_OPTION_TRUST                                                                           \

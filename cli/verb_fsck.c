@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 #include "cli/runs.h"
+#include "cli/stores.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,7 +149,7 @@ static enum ulp_status run(const struct cli_args *args) {
 
     if (!url || (args->operand_count && option_given(args, "store")))
         return ulp_fail(ULP_E_USAGE, "say which store: ulpsync fsck STORE, or --store URL");
-    status = ulp_store_open(url, &c.store);
+    status = store_open(args, url, &c.store);
     if (!status)
         status = name ? check_run(&c, name) : check_all(&c);
     if (!status)
@@ -160,6 +161,7 @@ static enum ulp_status run(const struct cli_args *args) {
 static const struct cli_option options[] = {
     {"store", 0, "URL", "The store, when it is not given as STORE."},
     {"run", 'r', "NAME", "Only this run; without it, all that the store has."},
+    STORE_OPTIONS,
     CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,

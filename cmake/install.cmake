@@ -19,6 +19,9 @@ set(private_link_flags "-lpthread")
 if(ULPSYNC_OPENSSL)
     string(APPEND private_link_flags " -lcrypto")
 endif()
+if(ULPSYNC_CURL)
+    string(APPEND private_link_flags " -lcurl")
+endif()
 # The prefix is known only when installing, so the file is written then.
 install(CODE "
     get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)

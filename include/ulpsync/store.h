@@ -3,7 +3,7 @@
  * Stores: named bytes, wherever they are kept. A run's log and parts live in one.
  *
  *     struct ulp_store *store = NULL;
- *     ulp_store_open("/mnt/shared/weights", &store);      a directory; or file:///mnt/shared/weights
+ *     ulp_store_open("s3://bucket/weights", &store);      or a directory: "/mnt/shared/weights"
  *     ulp_store_create(store, "run/log/1", data, bytes);  ULP_E_EXISTS if somebody was first
  *     ulp_store_free(store);
  *
@@ -29,6 +29,10 @@ extern "C" {
 /* Hears of one object; a non-zero answer ends the listing, which then fails with ULP_E_CANCELLED.
  * */
 typedef int (*ulp_store_entry)(void *user, const char *key, uint64_t bytes);
+
+/* Takes bytes of an object, which stand at `offset`; one that fails ends the stream. */
+typedef enum ulp_status (*ulp_store_piece)(void *user, uint64_t offset, const void *data,
+                                           size_t bytes);
 
 /*
  * What a store must be able to do. All functions may be called from several threads at once. Keys
@@ -64,6 +68,11 @@ struct ulp_store_ops {
     /* One that is not there is no failure. */
     enum ulp_status (*remove)(void *self, const char *key);
     void (*free)(void *self);
+
+    /* As `read`, for many bytes: handed over in order, in as few requests as there can be. NULL:
+     * `read` is used, for 8 MiB at a time. */
+    enum ulp_status (*stream)(void *self, const char *key, uint64_t offset, uint64_t bytes,
+                              ulp_store_piece piece, void *user, uint64_t *ret_total);
 };
 
 /* A handle may be used by several threads at once. */
@@ -73,9 +82,41 @@ struct ulp_store;
 ULP_API enum ulp_status ulp_store_new(const struct ulp_store_ops *ops, void *self, const char *name,
                                       struct ulp_store **ret_store);
 
-/* A path, or `file://` and an absolute path, taken as it is: a directory, which is made if its
- * parent is there. Other schemes fail with ULP_E_UNSUPPORTED. */
+/*
+ * Where a store is:
+ *     /mnt/weights, file:///mnt/weights   a directory, which is made if its parent is there
+ *     s3://bucket/prefix                  S3, or a store that speaks like it
+ *     https://host/path, http://...       any web server, for reading only
+ * Nothing is asked of a server yet. Other schemes fail with ULP_E_UNSUPPORTED, and so do the last
+ * two where the library was built without libcurl. docs/stores.md tells how credentials are found.
+ */
 ULP_API enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store);
+
+/* For stores over a network; zero and NULL stand for what is usual. Of S3 alone are the first four,
+ * which may also stand in the URL: s3://bucket/prefix?endpoint=https://host&region=eu-west-1 and
+ * style=path, style=virtual, anonymous=1. */
+struct ulp_store_options {
+    const char *endpoint; /* instead of AWS: http(s)://host; else AWS_ENDPOINT_URL_S3, or
+                             AWS_ENDPOINT_URL */
+    const char *region;   /* else AWS_REGION, AWS_DEFAULT_REGION, the profile's, us-east-1 */
+    int style;            /* ULP_STYLE_... */
+    int anonymous;        /* requests are not signed; also ULPSYNC_S3_ANONYMOUS=1 */
+    const char *ca_file;  /* certificates that are trusted; else AWS_CA_BUNDLE, the system's */
+    uint32_t
+        timeout_ms;    /* a server may be silent for so long; else ULPSYNC_STALL_SECONDS, 60 s, and
+                             30 s amid an object */
+    uint32_t attempts; /* of each request: 8 */
+    uint32_t give_up_ms; /* no more attempts after so long; else ULPSYNC_OPERATION_SECONDS, 120 s */
+};
+
+/* Where S3's bucket stands: in the path (usual for an endpoint), or in the name of the host (usual
+ * for AWS). */
+enum { ULP_STYLE_USUAL, ULP_STYLE_PATH, ULP_STYLE_VIRTUAL };
+
+/* `options` NULL: all of them usual. */
+ULP_API enum ulp_status ulp_store_open_with(const char *url,
+                                            const struct ulp_store_options *options,
+                                            struct ulp_store **ret_store);
 
 /* In memory, gone with the handle. */
 ULP_API enum ulp_status ulp_store_memory(struct ulp_store **ret_store);
@@ -87,6 +128,12 @@ ULP_API const char *ulp_store_name(const struct ulp_store *store);
 ULP_API enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_t offset,
                                        void *data, size_t bytes, size_t *ret_read,
                                        uint64_t *ret_total);
+
+/* Up to `bytes` bytes from `offset` on, in order, however many there are; memory for one piece is
+ * enough. Over a network this is one request, which goes on where a connection broke. */
+ULP_API enum ulp_status ulp_store_stream(struct ulp_store *store, const char *key, uint64_t offset,
+                                         uint64_t bytes, ulp_store_piece piece, void *user,
+                                         uint64_t *ret_total);
 ULP_API enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,
                                          size_t bytes);
 ULP_API enum ulp_status ulp_store_put(struct ulp_store *store, const char *key, const void *data,
@@ -105,6 +152,39 @@ ULP_API enum ulp_status ulp_store_put_begin(struct ulp_store *store, const char 
 ULP_API enum ulp_status ulp_store_put_write(struct ulp_store_writer *writer, const void *data,
                                             size_t bytes);
 ULP_API enum ulp_status ulp_store_put_end(struct ulp_store_writer *writer, int keep);
+
+/* Who may use a store for what. */
+enum ulp_store_verdict {
+    ULP_STORE_READ_ONLY,     /* nothing can be written: for followers */
+    ULP_STORE_UNFIT,         /* what is written cannot be relied on: for nobody */
+    ULP_STORE_ONE_PUBLISHER, /* creating does not keep others out: one publisher, who is careful */
+    ULP_STORE_SEVERAL_PUBLISHERS /* as it should be */
+};
+
+/* What a store was seen to do: 1, or 0. */
+struct ulp_store_report {
+    int writes;         /* objects can be created and put */
+    int reads_own;      /* what was written is there at once, with its length and its bytes */
+    int ranges;         /* reading from the middle, up to the end and behind it */
+    int refuses_second; /* creating over an object fails and changes nothing */
+    int one_of_many;    /* of many who create the same object at once just one succeeds */
+    int lists;          /* what was written, and in order */
+    int removes;
+    enum ulp_store_verdict verdict;
+    char why[256]; /* what was wrong first, as a sentence; "" if nothing was */
+};
+
+/*
+ * Tries whether a store keeps its promises, by writing some small objects below
+ * `ulpsync-check/`, which are removed again. A store that passes may still break its promises
+ * another day; one that does not pass has no place in a run with several publishers. Fails only if
+ * the store cannot be tried at all.
+ */
+ULP_API enum ulp_status ulp_store_check(struct ulp_store *store,
+                                        struct ulp_store_report *ret_report);
+
+/* "several publishers", "one publisher", "read only", "unfit"; never NULL. */
+ULP_API const char *ulp_store_verdict_name(enum ulp_store_verdict verdict);
 
 /*
  * A store that keeps what is read from `inner` in a directory of this machine, which is made if its
@@ -138,7 +218,7 @@ enum ulp_store_op {
     ULP_STORE_REMOVE
 };
 
-/* One operation that has ended. `key` is the prefix of a listing; `bytes` is what was read or
+/* One operation that has ended; a stream is one read. `key` is the prefix of a listing; `bytes` is what was read or
  * written, for the end of a writer all that it put into place, and 0 for what failed. */
 struct ulp_store_event {
     enum ulp_store_op op;
@@ -178,7 +258,8 @@ enum ulp_fault {
 /* Asked before each operation, from whichever thread uses the store, also from several at once. */
 typedef enum ulp_fault (*ulp_store_decide)(void *user, enum ulp_store_op op, const char *key);
 
-/* For tests: a store that does what `inner` does, except where it is told to fail or to lie. It keeps
+/* For tests: a store that does what `inner` does, except where it is told to fail or to lie. A
+ * stream is several reads of up to 8 MiB, about each of which it asks. It keeps
  * what was replaced or removed in memory. Takes over `inner`, also when it fails itself. */
 ULP_API enum ulp_status ulp_store_fault(struct ulp_store *inner, ulp_store_decide decide,
                                         void *user, struct ulp_store **ret_store);

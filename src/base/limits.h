@@ -77,6 +77,23 @@
 /* Objects in a cache: some 500 GB of the usual size. */
 #define LIMIT_CACHE_OBJECTS (1u << 16)
 
+/* What a server over HTTP may say before its answer, and to explain a failure. */
+#define LIMIT_HTTP_HEADER_BYTES (64u << 10)
+#define LIMIT_ERROR_BYTES (64u << 10)
+
+/* An answer of S3 that is XML: a listing has a thousand keys of up to 1024 bytes each, encoded. */
+#define LIMIT_XML_BYTES (8u << 20)
+#define LIMIT_XML_DEPTH 16u
+
+/* What a web server may send of an object beyond what was asked for. */
+#define LIMIT_UNASKED_BYTES (64u << 20)
+
+/* S3's own, for one object. */
+#define LIMIT_UPLOAD_PARTS 10000u
+
+/* Files with credentials and with tokens, and answers that hold credentials. */
+#define LIMIT_CREDENTIALS_BYTES (64u << 10)
+
 #define LIMIT_THREADS 1024u
 
 #endif

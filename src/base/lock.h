@@ -10,6 +10,10 @@ struct lock {
     pthread_cond_t changed;
 };
 
+/* For one that lasts as long as the process; lock_make() is for all others. */
+#define LOCK_STATIC                                                                                \
+    { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER }
+
 static inline void lock_make(struct lock *lock) {
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_cond_init(&lock->changed, NULL);

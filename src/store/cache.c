@@ -14,9 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is fetched at a time. */
-#define PIECE_BYTES ((size_t)8 << 20)
-
 /* Objects that are read piece by piece at the same time. */
 #define VERIFIED_NOTES 16
 
@@ -161,44 +158,56 @@ static enum ulp_status put(struct cache *cache, int file, const uint8_t *data, s
     return ULP_OK;
 }
 
+/* An object on its way into a file, and perhaps to somebody who reads it. */
+struct keeping {
+    struct cache *cache;
+    int file;
+    struct sha256 *hash;
+    uint64_t next;         /* where the file ends */
+    enum ulp_status kept;  /* or why not */
+    ulp_store_piece piece; /* NULL: nobody */
+    void *user;
+};
+
+/* That something cannot be kept is not the reader's concern; without one, it ends the stream. */
+static enum ulp_status keep_piece(void *user, uint64_t offset, const void *data, size_t bytes) {
+    struct keeping *keeping = user;
+
+    if (!keeping->kept && offset != keeping->next)
+        keeping->kept = ULP_E_FILE_CHANGED;
+    if (!keeping->kept)
+        keeping->kept = put(keeping->cache, keeping->file, data, bytes);
+    if (!keeping->kept)
+        keeping->kept = sha256_add(keeping->hash, data, bytes);
+    keeping->next += bytes;
+    return keeping->piece ? keeping->piece(keeping->user, offset, data, bytes) : keeping->kept;
+}
+
 /* Keeps the beginning, which has been read, and what is behind it. */
 static enum ulp_status fetch_all(struct cache *cache, const struct wanted *wanted, int file,
-                                 struct sha256 *hash, uint8_t *piece) {
-    uint64_t at = *wanted->ret_read, total = *wanted->ret_total;
-    enum ulp_status status = put(cache, file, wanted->data, *wanted->ret_read);
+                                 struct sha256 *hash) {
+    struct keeping keeping = {.cache = cache, .file = file, .hash = hash};
+    const uint64_t at = *wanted->ret_read, all = *wanted->ret_total;
+    uint64_t total = all;
+    enum ulp_status status = keep_piece(&keeping, 0, wanted->data, (size_t)at);
 
-    if (!status)
-        status = sha256_add(hash, wanted->data, *wanted->ret_read);
-    while (!status && at < *wanted->ret_total) {
-        size_t got = 0;
-
-        status = ulp_store_read(cache->inner, wanted->key, at, piece, PIECE_BYTES, &got, &total);
-        if (!status && (!got || total != *wanted->ret_total))
-            status = ULP_E_FILE_CHANGED;
-        if (!status)
-            status = put(cache, file, piece, got);
-        if (!status)
-            status = sha256_add(hash, piece, got);
-        at += got;
-    }
-    return status;
+    if (!status && at < all)
+        status =
+            ulp_store_stream(cache->inner, wanted->key, at, all - at, keep_piece, &keeping, &total);
+    return !status && (total != all || keeping.next != all) ? ULP_E_FILE_CHANGED : status;
 }
 
 static bool keep_all(struct cache *cache, const struct wanted *wanted, int file) {
     struct sha256 *hash = NULL;
-    uint8_t *piece = NULL;
     bool right = false;
     enum ulp_status status =
         cache_make_room(&cache->files, *wanted->ret_total) ? sha256_begin(&hash) : ULP_E_NO_SPACE;
 
-    if (!status && *wanted->ret_read < *wanted->ret_total)
-        status = mem_resize(&piece, PIECE_BYTES, 1);
     if (!status)
-        status = fetch_all(cache, wanted, file, hash, piece);
+        status = fetch_all(cache, wanted, file, hash);
     if (!status)
         right = cache_hash_is(hash, wanted->name);
     sha256_free(hash);
-    mem_free(piece);
     return right;
 }
 
@@ -257,6 +266,68 @@ static enum ulp_status cache_read(void *self, const char *key, uint64_t offset, 
     return read_through(cache, &wanted);
 }
 
+/* ---- streams ---- */
+
+/* What is read goes to the reader and into the file at once. How long it is, is known in the end:
+ * room for what is asked for is made before. */
+static enum ulp_status stream_and_keep(struct cache *cache, const char *key, const char *name,
+                                       uint64_t bytes, struct keeping *keeping,
+                                       uint64_t *ret_total) {
+    enum ulp_status status;
+
+    keeping->kept =
+        cache_make_room(&cache->files, bytes) ? sha256_begin(&keeping->hash) : ULP_E_NO_SPACE;
+    status = ulp_store_stream(cache->inner, key, 0, bytes, keep_piece, keeping, ret_total);
+    if (status || keeping->next != *ret_total)
+        keeping->kept = ULP_E_FILE_CHANGED;
+    if (!keeping->kept && !cache_hash_is(keeping->hash, name))
+        keeping->kept = ULP_E_CHECKSUM;
+    if (!keeping->kept)
+        note_own(cache, name, keeping->file);
+    sha256_free(keeping->hash);
+    cache_end(&cache->files, name, keeping->file, !keeping->kept);
+    return status;
+}
+
+static const struct ulp_store_ops cache_ops;
+
+/* Whether it is there; reading it finds out if it is what it should be, and mends it if not. */
+static bool is_there(const struct cache *cache, const char *name) {
+    int file = cache_find(&cache->files, name);
+
+    if (file >= 0)
+        close(file);
+    return file >= 0;
+}
+
+static enum ulp_status cache_stream(void *self, const char *key, uint64_t offset, uint64_t bytes,
+                                    ulp_store_piece piece, void *user, uint64_t *ret_total) {
+    struct cache *cache = self;
+    const char *name = cache_name(key);
+    struct keeping keeping = {.cache = cache, .file = -1, .piece = piece, .user = user};
+
+    if (!name || !bytes || offset)
+        return ulp_store_stream(cache->inner, key, offset, bytes, piece, user, ret_total);
+    if (is_there(cache, name))
+        return store_stream_by_reads(&cache_ops, cache, key, 0, bytes, piece, user, ret_total);
+    switch (cache_claim(&cache->files, name, &keeping.file)) {
+    case CLAIM_OURS:
+        if (is_there(cache, name)) { /* somebody was faster */
+            cache_end(&cache->files, name, keeping.file, false);
+            break;
+        }
+        return stream_and_keep(cache, key, name, bytes, &keeping, ret_total);
+    case CLAIM_OTHERS:
+        cache_wait(&cache->files, name, keeping.file);
+        break;
+    case CLAIM_IMPOSSIBLE:
+        break;
+    }
+    if (is_there(cache, name))
+        return store_stream_by_reads(&cache_ops, cache, key, 0, bytes, piece, user, ret_total);
+    return ulp_store_stream(cache->inner, key, 0, bytes, piece, user, ret_total);
+}
+
 /* ---- everything else ---- */
 
 static enum ulp_status cache_create(void *self, const char *key, const void *data, size_t bytes) {
@@ -310,19 +381,21 @@ static void cache_free(void *self) {
     mem_free(cache);
 }
 
+static const struct ulp_store_ops cache_ops = {
+    .read = cache_read,
+    .create = cache_create,
+    .put_begin = cache_put_begin,
+    .put_write = cache_put_write,
+    .put_end = cache_put_end,
+    .stat = cache_stat,
+    .list = cache_list,
+    .remove = cache_remove,
+    .free = cache_free,
+    .stream = cache_stream,
+};
+
 enum ulp_status ulp_store_cache(struct ulp_store *inner, const char *directory, uint64_t bytes_max,
                                 struct ulp_store **ret_store) {
-    static const struct ulp_store_ops ops = {
-        .read = cache_read,
-        .create = cache_create,
-        .put_begin = cache_put_begin,
-        .put_write = cache_put_write,
-        .put_end = cache_put_end,
-        .stat = cache_stat,
-        .list = cache_list,
-        .remove = cache_remove,
-        .free = cache_free,
-    };
     struct cache *cache = NULL;
     enum ulp_status status = inner && directory && ret_store ? mem_zeroed(1, sizeof *cache, &cache)
                                                              : store_argument_missing(__func__);
@@ -336,5 +409,5 @@ enum ulp_status ulp_store_cache(struct ulp_store *inner, const char *directory, 
     }
     cache->inner = inner;
     lock_make(&cache->lock);
-    return ulp_store_new(&ops, cache, ulp_store_name(inner), ret_store);
+    return ulp_store_new(&cache_ops, cache, ulp_store_name(inner), ret_store);
 }

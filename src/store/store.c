@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* What a stream reads at a time where reading is all there is. */
+#define STREAM_PIECE_BYTES ((size_t)8 << 20)
+
 struct ulp_store {
     const struct ulp_store_ops *ops;
     void *self;
@@ -81,20 +84,36 @@ static size_t scheme_length(const char *url) {
     return length && !strncmp(url + length, "://", 3) ? length + 3 : 0;
 }
 
-enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
-    static const char file_url[] = "file://";
+static bool has_scheme(const char *url, size_t scheme, const char *name) {
+    return scheme == strlen(name) && !strncmp(url, name, scheme);
+}
+
+enum ulp_status ulp_store_open_with(const char *url, const struct ulp_store_options *options,
+                                    struct ulp_store **ret_store) {
+    static const struct ulp_store_options usual = {0};
     size_t scheme;
 
     if (!url || !ret_store)
         return store_argument_missing(__func__);
+    if (!options)
+        options = &usual;
     scheme = scheme_length(url);
-    if (scheme && strncmp(url, file_url, sizeof file_url - 1) != 0)
-        return fail(ULP_E_UNSUPPORTED, "%s: this version keeps stores in directories only",
+    if (has_scheme(url, scheme, "s3://"))
+        return store_s3_new(url, options, ret_store);
+    if (has_scheme(url, scheme, "http://") || has_scheme(url, scheme, "https://"))
+        return store_http_new(url, options, ret_store);
+    if (scheme && !has_scheme(url, scheme, "file://"))
+        return fail(ULP_E_UNSUPPORTED,
+                    "%s: a store is a directory, or at file://, s3://, https:// or http://",
                     quote(url).text);
     if (scheme && url[scheme] != '/') /* the name of a host would stand there */
         return fail(ULP_E_USAGE, "%s: write file:// and a path that begins with '/'",
                     quote(url).text);
     return store_directory_new(url + scheme, ret_store);
+}
+
+enum ulp_status ulp_store_open(const char *url, struct ulp_store **ret_store) {
+    return ulp_store_open_with(url, NULL, ret_store);
 }
 
 void ulp_store_free(struct ulp_store *store) {
@@ -128,6 +147,46 @@ enum ulp_status ulp_store_read(struct ulp_store *store, const char *key, uint64_
 
     return status ? status
                   : store->ops->read(store->self, key, offset, data, bytes, ret_read, ret_total);
+}
+
+/* At least one read, so that an object is looked for even if nothing of it is wanted. */
+enum ulp_status store_stream_by_reads(const struct ulp_store_ops *ops, void *self, const char *key,
+                                      uint64_t offset, uint64_t bytes, ulp_store_piece piece,
+                                      void *user, uint64_t *ret_total) {
+    const size_t room = bytes < STREAM_PIECE_BYTES ? (size_t)bytes : STREAM_PIECE_BYTES;
+    uint64_t done = 0, total = 0;
+    uint8_t *data = NULL;
+    size_t want, got;
+    enum ulp_status status = mem_resize(&data, room, 1);
+
+    do {
+        want = bytes - done < room ? (size_t)(bytes - done) : room;
+        got = 0;
+        if (!status)
+            status = ops->read(self, key, offset + done, data, want, &got, &total);
+        if (!status && got)
+            status = piece(user, offset + done, data, got);
+        done += got;
+    } while (!status && got && done < bytes);
+    mem_free(data);
+    if (!status)
+        *ret_total = total;
+    return status;
+}
+
+enum ulp_status ulp_store_stream(struct ulp_store *store, const char *key, uint64_t offset,
+                                 uint64_t bytes, ulp_store_piece piece, void *user,
+                                 uint64_t *ret_total) {
+    enum ulp_status status = check(store, key, piece && ret_total, __func__);
+
+    if (status)
+        return status;
+    if (bytes > UINT64_MAX - offset) /* to the end, then */
+        bytes = UINT64_MAX - offset;
+    if (!store->ops->stream)
+        return store_stream_by_reads(store->ops, store->self, key, offset, bytes, piece, user,
+                                     ret_total);
+    return store->ops->stream(store->self, key, offset, bytes, piece, user, ret_total);
 }
 
 enum ulp_status ulp_store_create(struct ulp_store *store, const char *key, const void *data,

@@ -39,6 +39,31 @@ static enum ulp_status trace_read(void *self, const char *key, uint64_t offset, 
     return tell(trace, ULP_STORE_READ, key, status ? 0 : *ret_read, since, status);
 }
 
+/* How much of a stream has passed. */
+struct passing {
+    ulp_store_piece piece;
+    void *user;
+    uint64_t bytes;
+};
+
+static enum ulp_status pass(void *user, uint64_t offset, const void *data, size_t bytes) {
+    struct passing *passing = user;
+
+    passing->bytes += bytes;
+    return passing->piece(passing->user, offset, data, bytes);
+}
+
+static enum ulp_status trace_stream(void *self, const char *key, uint64_t offset, uint64_t bytes,
+                                    ulp_store_piece piece, void *user, uint64_t *ret_total) {
+    struct trace *trace = self;
+    struct passing passing = {piece, user, 0};
+    uint64_t since = clock_monotonic_ns();
+    enum ulp_status status =
+        ulp_store_stream(trace->inner, key, offset, bytes, pass, &passing, ret_total);
+
+    return tell(trace, ULP_STORE_READ, key, passing.bytes, since, status);
+}
+
 static enum ulp_status trace_create(void *self, const char *key, const void *data, size_t bytes) {
     struct trace *trace = self;
     uint64_t since = clock_monotonic_ns();
@@ -133,6 +158,7 @@ enum ulp_status ulp_store_trace(struct ulp_store *inner, ulp_store_heard heard, 
         .list = trace_list,
         .remove = trace_remove,
         .free = trace_free,
+        .stream = trace_stream,
     };
     struct trace *trace = NULL;
     enum ulp_status status = inner && heard && ret_store ? mem_zeroed(1, sizeof *trace, &trace)

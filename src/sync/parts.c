@@ -2,12 +2,11 @@
 #include "sync/parts.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/quote.h"
 
 #include <string.h>
 
-/* What is fetched or sent at a time. */
+/* What is sent at a time. */
 #define PIECE_BYTES ((size_t)8 << 20)
 
 /* ---- sending ---- */
@@ -74,64 +73,53 @@ enum ulp_status part_put(struct ulp_store *store, const char *run, uint64_t fold
 
 /* ---- fetching ---- */
 
-typedef enum ulp_status (*part_piece)(void *user, uint64_t offset, const void *data, size_t bytes);
+/* A part on its way: hashed, and handed on if somebody wants it. */
+struct arriving {
+    struct sha256 *hash;
+    uint64_t bytes;
+    ulp_store_piece fn;
+    void *user;
+};
 
-static enum ulp_status read_piece(struct ulp_store *store, const char *key, const struct part *part,
-                                  uint64_t at, uint8_t *piece, size_t want) {
+static enum ulp_status take_piece(void *user, uint64_t offset, const void *data, size_t bytes) {
+    struct arriving *arriving = user;
+    enum ulp_status status = sha256_add(arriving->hash, data, bytes);
+
+    arriving->bytes += bytes;
+    return status || !arriving->fn ? status : arriving->fn(arriving->user, offset, data, bytes);
+}
+
+/* One request of the store, also for an empty part, which is looked for too. */
+static enum ulp_status fetch(struct ulp_store *store, const char *key, const struct part *part,
+                             struct arriving *arriving) {
     uint64_t total = 0;
-    size_t got = 0;
-    enum ulp_status status = ulp_store_read(store, key, at, piece, want, &got, &total);
+    enum ulp_status status =
+        ulp_store_stream(store, key, 0, part->bytes, take_piece, arriving, &total);
 
     if (status == ULP_E_NOT_FOUND)
         return fail(ULP_E_PART_MISSING, "the part %s is missing from the store", quote(key).text);
-    if (!status && (total != part->bytes || got != want))
+    if (!status && (total != part->bytes || arriving->bytes != total))
         return fail(ULP_E_PART, "the part %s has not the length that it should have",
                     quote(key).text);
     return status;
 }
 
-/* At least one read, so that an empty part is looked for too. */
-static enum ulp_status fetch_pieces(struct ulp_store *store, const char *key,
-                                    const struct part *part, uint8_t *piece, struct sha256 *hash,
-                                    part_piece fn, void *user) {
-    enum ulp_status status = ULP_OK;
-    uint64_t at = 0;
-
-    do {
-        uint64_t left = part->bytes - at;
-        size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-
-        status = read_piece(store, key, part, at, piece, want);
-        if (!status)
-            status = sha256_add(hash, piece, want);
-        if (!status && fn)
-            status = fn(user, at, piece, want);
-        at += want;
-    } while (!status && at < part->bytes);
-    return status;
-}
-
 static enum ulp_status visit(struct ulp_store *store, const char *run, const struct part *part,
-                             part_piece fn, void *user) {
+                             ulp_store_piece fn, void *user) {
     char key[ULP_KEY_BYTES_MAX + 1];
-    struct sha256 *hash = NULL;
+    struct arriving arriving = {.fn = fn, .user = user};
     struct hash found;
-    uint8_t *piece = NULL;
-    enum ulp_status status = sha256_begin(&hash);
+    enum ulp_status status = sha256_begin(&arriving.hash);
 
     part_key(run, part, key);
     if (!status)
-        status =
-            mem_resize(&piece, part->bytes < PIECE_BYTES ? (size_t)part->bytes : PIECE_BYTES, 1);
+        status = fetch(store, key, part, &arriving);
     if (!status)
-        status = fetch_pieces(store, key, part, piece, hash, fn, user);
-    if (!status)
-        status = sha256_end(hash, found.bytes);
+        status = sha256_end(arriving.hash, found.bytes);
     if (!status && memcmp(&found, &part->hash, sizeof found) != 0)
         status = fail(ULP_E_PART, "the part %s is damaged: its bytes have another hash",
                       quote(key).text);
-    sha256_free(hash);
-    mem_free(piece);
+    sha256_free(arriving.hash);
     return status;
 }
 

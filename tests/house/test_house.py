@@ -29,7 +29,8 @@ GOOD_TREE = {
     "src/patch/patch.h": '#include "scan/scan.h"\n',
     "src/chain/plan.c": '#include "patch/patch.h"\n',
     "src/store/store.h": "struct store { void (*free)(struct store *); };\n",
-    "src/store/curl_http.c": '#include <curl/curl.h>\n#include "store/store.h"\n',
+    "src/net/http.h": "struct http;\n",
+    "src/net/http_curl.c": '#include <curl/curl.h>\n#include "net/http.h"\n',
     "src/cuda/device.h": "void device(void);\n",
     "src/api/api.c": '#include "cuda/device.h"\n#include "patch/patch.h"\n#include <ulpsync/ulpsync.h>\n',
     "synth/generator.h": "#include <ulpsync/ulpsync.h>\n",
@@ -172,7 +173,7 @@ class FencesTest(HouseTest):
 
     def test_headers(self):
         cases = {
-            "curl/curl.h": ("src/store/http.c", "src/store/curl_http.c"),
+            "curl/curl.h": ("src/store/http.c", "src/net/http_curl.c"),
             "mpi.h": ("src/loco/local.c", "src/loco/exchange_mpi.c"),
             "cuda_runtime.h": ("src/scan/scan.c", "src/cuda/scan.cu"),
             "cuda.h": ("src/api/load.c", "src/cuda/driver.h"),

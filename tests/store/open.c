@@ -86,8 +86,8 @@ static void test_what_is_no_store(void **state) {
     (void)state;
     plant_file(path_in(directory, "file"), "x");
     assert_int_equal(symlink("nowhere", path_in(directory, "dangling")), 0);
-    assert_no_store("http://example.com/x", ULP_E_UNSUPPORTED, "http://example.com/x");
-    assert_no_store("s3://bucket/x", ULP_E_UNSUPPORTED, "s3://bucket/x");
+    assert_no_store("S3://bucket/x", ULP_E_UNSUPPORTED, "S3://bucket/x");
+    assert_no_store("ftp://host/x", ULP_E_UNSUPPORTED, "s3://, https://");
     assert_no_store("a+b-c.9://x", ULP_E_UNSUPPORTED, "a+b-c.9://x");
     assert_no_store("memory://", ULP_E_UNSUPPORTED, "memory://");
     assert_no_store("file://relative", ULP_E_USAGE, "file://relative");

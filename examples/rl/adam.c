@@ -8,11 +8,16 @@
 
 #define MEAN_DECAY 0.9
 #define SQUARE_DECAY 0.99
-#define FLOOR 1e-8f
+
 #define LENGTH_MAX 1.0
 
-void adam_init(struct adam *adam, size_t count) {
-    *adam = (struct adam){count, zeroed(count, sizeof(float)), zeroed(count, sizeof(float)), 1, 1};
+void adam_init(struct adam *adam, size_t count, double floor) {
+    *adam = (struct adam){.count = count,
+                          .floor = floor,
+                          .mean = zeroed(count, sizeof(float)),
+                          .square = zeroed(count, sizeof(float)),
+                          .mean_left = 1,
+                          .square_left = 1};
 }
 
 void adam_release(struct adam *adam) {
@@ -33,6 +38,7 @@ double adam_step(struct adam *adam, float *parameters, const float *gradient, do
     const double norm = length(gradient, adam->count);
     const float cut = norm > LENGTH_MAX ? (float)(LENGTH_MAX / norm) : 1;
     const float keep = (float)MEAN_DECAY, keep_square = (float)SQUARE_DECAY;
+    const float floor = (float)adam->floor;
     float step, scale;
 
     adam->mean_left *= MEAN_DECAY;
@@ -44,7 +50,7 @@ double adam_step(struct adam *adam, float *parameters, const float *gradient, do
 
         adam->mean[i] = keep * adam->mean[i] + (1 - keep) * g;
         adam->square[i] = keep_square * adam->square[i] + (1 - keep_square) * g * g;
-        parameters[i] -= step * adam->mean[i] / (sqrtf(adam->square[i]) * scale + FLOOR);
+        parameters[i] -= step * adam->mean[i] / (sqrtf(adam->square[i]) * scale + floor);
     }
     return norm;
 }

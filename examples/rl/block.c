@@ -40,7 +40,8 @@ static void mlp_backward(const struct block_size *size, const struct block *weig
 
     clear(work->act, rows * hidden);
     clear(work->a, rows * width);
-    linear_backward(work->act, gradient->down, dy, kept->active, weights->down, rows, hidden, width);
+    linear_backward(work->act, gradient->down, dy, kept->active, weights->down, rows, hidden,
+                    width);
     swiglu_backward(work->gate, work->up, work->act, kept->gate, kept->up, rows * hidden);
     linear_backward(work->a, gradient->gate, work->gate, kept->n2, weights->gate, rows, width,
                     hidden);

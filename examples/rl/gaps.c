@@ -24,7 +24,7 @@ void gaps_measure(const uint16_t *old, const uint16_t *new, size_t count, size_t
         }
     for (size_t i = 0; i < count; i++)
         if (old[i] != new[i]) {
-            data[bytes++] = (uint8_t)new[i];
+            data[bytes++] = (uint8_t) new[i];
             data[bytes++] = (uint8_t)(new[i] >> 8);
         }
     *ret_before = bytes;

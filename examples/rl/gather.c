@@ -108,8 +108,8 @@ static void refuse(const struct gathering *how, const char *key, const char *why
     jsonl_end(how->log);
 }
 
-static enum ulp_status gather_object(const struct gathering *how, uint64_t version,
-                                     const char *key, struct harvest *harvest) {
+static enum ulp_status gather_object(const struct gathering *how, uint64_t version, const char *key,
+                                     struct harvest *harvest) {
     struct samples samples = {0};
     enum ulp_status status = samples_get(how->store, key, &samples);
 

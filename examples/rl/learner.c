@@ -10,6 +10,8 @@
 /* Sequences that go through the model together: enough for fast products, few enough for caches. */
 #define SHARD 64
 
+#define ADAM_FLOOR 1e-8
+
 enum ulp_status learner_init(struct learner *learner, const struct dims *dims, uint64_t seed,
                              unsigned threads) {
     memset(learner, 0, sizeof *learner);
@@ -18,7 +20,7 @@ enum ulp_status learner_init(struct learner *learner, const struct dims *dims, u
     learner->weights = zeroed(learner->layout.total, sizeof(float));
     model_start(&learner->layout, seed, learner->masters);
     model_view(&learner->layout, learner->weights, &learner->model);
-    adam_init(&learner->adam, learner->layout.total);
+    adam_init(&learner->adam, learner->layout.total, ADAM_FLOOR);
     for (size_t i = 0; i < LANES; i++) {
         struct lane *lane = &learner->lanes[i];
 
@@ -41,9 +43,9 @@ void learner_release(struct learner *learner) {
     memset(learner, 0, sizeof *learner);
 }
 
-void learner_refresh(struct learner *learner) {
+void learner_refresh(struct learner *learner, double floor) {
     adam_release(&learner->adam);
-    adam_init(&learner->adam, learner->layout.total);
+    adam_init(&learner->adam, learner->layout.total, floor);
 }
 
 struct work {
@@ -93,7 +95,8 @@ static double pull_of(const struct work *work, struct lane *lane, const struct s
     return pull / (double)work->tokens;
 }
 
-static void set_pulls(const struct work *work, struct lane *lane, const struct sequence *sequences) {
+static void set_pulls(const struct work *work, struct lane *lane,
+                      const struct sequence *sequences) {
     struct pass *pass = &lane->pass;
 
     for (size_t i = 0; i < pass->batch; i++)

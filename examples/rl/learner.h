@@ -48,8 +48,8 @@ enum ulp_status learner_init(struct learner *learner, const struct dims *dims, u
                              unsigned threads);
 void learner_release(struct learner *learner);
 
-/* Forgets the optimiser's moments: another kind of lesson begins. */
-void learner_refresh(struct learner *learner);
+/* Forgets the optimiser's moments: another kind of lesson begins. `floor` is Adam's. */
+void learner_refresh(struct learner *learner, double floor);
 
 /* One step of the optimiser. The caller brings `weights` up to date. */
 enum ulp_status learner_step(struct learner *learner, const struct lesson *lesson,

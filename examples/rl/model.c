@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct dims dims_default = {.context = 12, .width = 192, .heads = 6, .hidden = 512, .layers = 3};
+const struct dims dims_default = {
+    .context = 12, .width = 192, .heads = 6, .hidden = 512, .layers = 2};
 
 __attribute__((format(printf, 5, 6))) static void add(struct layout *layout, uint64_t rows,
                                                       uint64_t columns, double spread,

@@ -40,7 +40,7 @@ struct model {
     real *norm, *head;
 };
 
-/* The model of the demo: 1.4 M parameters. */
+/* The model of the demo: 1.0 M parameters. */
 extern const struct dims dims_default;
 
 void layout_make(const struct dims *dims, struct layout *ret_layout);

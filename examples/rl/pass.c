@@ -28,8 +28,8 @@ static real *take(struct room *room, size_t count) {
 static void furnish_block(struct room *room, const struct attention *a, size_t hidden,
                           struct block_kept *kept) {
     const size_t rows = a->batch * a->time, wide = rows * a->width;
-    real **wides[] = {&kept->x,  &kept->n1, &kept->q, &kept->k, &kept->v, &kept->mixed,
-                      &kept->middle, &kept->n2};
+    real **wides[] = {&kept->x, &kept->n1,    &kept->q,      &kept->k,
+                      &kept->v, &kept->mixed, &kept->middle, &kept->n2};
 
     for (size_t i = 0; i < sizeof wides / sizeof *wides; i++)
         *wides[i] = take(room, wide);
@@ -45,7 +45,7 @@ static void furnish(struct pass *pass, struct room *room) {
     const struct dims *d = &pass->layout->dims;
     const size_t rows = pass->batch_max * pass->time, wide = rows * d->width;
     const struct attention a = {pass->batch_max, pass->time, d->heads, d->width};
-    real **wides[] = {&pass->x,  &pass->n,      &pass->dx,     &pass->dn,
+    real **wides[] = {&pass->x,      &pass->n,      &pass->dx,     &pass->dn,
                       &pass->work.a, &pass->work.b, &pass->work.c, &pass->work.d};
 
     for (size_t i = 0; i < d->layers; i++)

@@ -42,8 +42,8 @@ enum ulp_status pretrain(struct learner *learner, const struct corpus *corpus,
         for (size_t i = 0; i < how->batch; i++)
             batch[i] = corpus->lines[random_below(&random, corpus->count)];
         memcpy(learner->weights, learner->masters, learner->layout.total * sizeof(float));
-        status = learner_step(
-            learner, &(struct lesson){batch, how->batch, rate_at(how, step), 0}, &lesson);
+        status = learner_step(learner, &(struct lesson){batch, how->batch, rate_at(how, step), 0},
+                              &lesson);
         if (!status && ((step + 1) % REPORT_EVERY == 0 || step + 1 == how->steps))
             report(log, step + 1, &lesson, started);
     }

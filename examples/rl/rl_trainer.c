@@ -21,7 +21,7 @@ struct trainer {
     /* as asked for */
     const char *store_url, *run, *sync, *corpus, *start, *keep_start, *log_path;
     uint64_t steps, workers, groups, size, lag, seed, threads;
-    double rate, clip, patience_s;
+    double rate, floor, clip, patience_s;
     struct pretraining pretraining;
 
     struct learner learner;
@@ -131,8 +131,8 @@ static enum ulp_status publish(struct trainer *t, struct step *s) {
 static enum ulp_status learn(struct trainer *t, struct step *s) {
     const double started = seconds();
     const double warm = s->number < WARM_UP ? (double)s->number / WARM_UP : 1;
-    const struct lesson lesson = {t->harvest.sequences, t->harvest.groups * t->size,
-                                  t->rate * warm, t->clip};
+    const struct lesson lesson = {t->harvest.sequences, t->harvest.groups * t->size, t->rate * warm,
+                                  t->clip};
     enum ulp_status status;
 
     grpo_judge(t->harvest.sequences, t->harvest.groups, t->size, &s->groups);
@@ -184,7 +184,7 @@ static enum ulp_status first_version(struct trainer *t) {
     }
     if (!status && t->keep_start)
         status = masters_save(&t->learner.layout, t->learner.masters, t->keep_start);
-    learner_refresh(&t->learner);
+    learner_refresh(&t->learner, t->floor);
     if (!status)
         status = publish(t, &s);
     if (!status)
@@ -219,7 +219,8 @@ static enum ulp_status open_all(struct trainer *t) {
 
     if (!status && (!t->store_url || !t->workers || !t->groups || !t->size ||
                     t->groups > SAMPLES_MAX / t->size || !t->pretraining.batch))
-        status = ulp_fail(ULP_E_USAGE, "--store is needed, and workers, groups, size and batch above 0");
+        status =
+            ulp_fail(ULP_E_USAGE, "--store is needed, and workers, groups, size and batch above 0");
     if (!status)
         status = jsonl_open(&t->log, t->log_path);
     if (!status)
@@ -250,16 +251,17 @@ static int read_options(int argc, char **argv, struct trainer *t) {
         {"sync", &t->sync, NULL, NULL, "ulpsync or full [ulpsync]"},
         {"steps", NULL, &t->steps, NULL, "of learning by reward [50]"},
         {"workers", NULL, &t->workers, NULL, "whose shares make a step when --lag is 0 [2]"},
-        {"groups", NULL, &t->groups, NULL, "prompts of a step [48]"},
+        {"groups", NULL, &t->groups, NULL, "prompts of a step [64]"},
         {"size", NULL, &t->size, NULL, "samples for each prompt [16]"},
         {"lag", NULL, &t->lag, NULL, "versions that samples may be old; 0: in step [1]"},
-        {"rate", NULL, NULL, &t->rate, "of learning by reward"},
+        {"rate", NULL, NULL, &t->rate, "of learning by reward [2e-3]"},
+        {"floor", NULL, NULL, &t->floor, "of what Adam divides by, for that [0.1]"},
         {"clip", NULL, NULL, &t->clip, "of the ratio of chances [0.2]"},
         {"seed", NULL, &t->seed, NULL, "[1]"},
         {"threads", NULL, &t->threads, NULL, "the results are the same with any number [2]"},
         {"patience", NULL, NULL, &t->patience_s, "seconds to wait for samples [120]"},
         {"corpus", &t->corpus, NULL, NULL, "the text to learn first"},
-        {"pretrain", NULL, &t->pretraining.steps, NULL, "steps of that"},
+        {"pretrain", NULL, &t->pretraining.steps, NULL, "steps of that [400]"},
         {"batch", NULL, &t->pretraining.batch, NULL, "lines in each [128]"},
         {"start", &t->start, NULL, NULL, "masters to start from instead of a text"},
         {"keep-start", &t->keep_start, NULL, NULL, "where to write what the run starts from"},
@@ -276,15 +278,16 @@ int main(int argc, char **argv) {
                                .corpus = "homework.txt",
                                .steps = 50,
                                .workers = 2,
-                               .groups = 48,
+                               .groups = 64,
                                .size = 16,
                                .lag = 1,
                                .seed = 1,
                                .threads = 2,
-                               .rate = 5e-6,
+                               .rate = 2e-3,
+                               .floor = 0.1,
                                .clip = 0.2,
                                .patience_s = 120,
-                               .pretraining = {.steps = 300, .batch = 128, .rate = 3e-3}};
+                               .pretraining = {.steps = 400, .batch = 128, .rate = 3e-3}};
     enum ulp_status status;
 
     if (read_options(argc, argv, &t))

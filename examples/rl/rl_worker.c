@@ -32,10 +32,10 @@ struct worker {
     struct ulp_store *store;
     struct receiver receiver;
     struct jsonl log;
-    uint64_t born_ms, made;     /* this process; pieces it has made */
-    bool has_made;              /* with the version that it holds */
-    uint64_t said;              /* samples, ever */
-    double heard;               /* when something new came */
+    uint64_t born_ms, made; /* this process; pieces it has made */
+    bool has_made;          /* with the version that it holds */
+    uint64_t said;          /* samples, ever */
+    double heard;           /* when something new came */
 };
 
 /* ---- weights ---- */
@@ -157,8 +157,7 @@ static enum ulp_status work(struct worker *w) {
         return status;
     if (is_wanted)
         return w->lag ? make(w, 0, (size_t)w->piece)
-                      : make(w, first,
-                             (size_t)gather_share(w->groups, w->workers, w->number));
+                      : make(w, first, (size_t)gather_share(w->groups, w->workers, w->number));
     nap_ms((unsigned)w->idle_ms);
     return ULP_OK;
 }
@@ -179,8 +178,9 @@ static enum ulp_status live(struct worker *w) {
         else
             nap_ms((unsigned)w->idle_ms);
         if (!status && seconds() - w->heard > w->patience_s)
-            status = ulp_fail(ULP_E_NOT_FOUND, "nothing new came for %.0f s; is the trainer running?",
-                              w->patience_s);
+            status =
+                ulp_fail(ULP_E_NOT_FOUND, "nothing new came for %.0f s; is the trainer running?",
+                         w->patience_s);
         if (!status)
             status = look(w);
     }
@@ -250,7 +250,7 @@ static int read_options(int argc, char **argv, struct worker *w) {
         {"worker", NULL, &w->number, NULL, "which one this is, from 0 [0]"},
         {"workers", NULL, &w->workers, NULL, "[2]"},
         {"steps", NULL, &w->steps, NULL, "the version to end with [50]"},
-        {"groups", NULL, &w->groups, NULL, "prompts of a step [48]"},
+        {"groups", NULL, &w->groups, NULL, "prompts of a step [64]"},
         {"size", NULL, &w->size, NULL, "samples for each prompt [16]"},
         {"piece", NULL, &w->piece, NULL, "prompts that are answered in one go [8]"},
         {"lag", NULL, &w->lag, NULL, "versions that samples may be old; 0: in step [1]"},
@@ -269,7 +269,7 @@ int main(int argc, char **argv) {
                               .sync = "ulpsync",
                               .workers = 2,
                               .steps = 50,
-                              .groups = 48,
+                              .groups = 64,
                               .size = 16,
                               .piece = 8,
                               .lag = 1,

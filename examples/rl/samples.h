@@ -30,7 +30,8 @@ void samples_release(struct samples *samples);
 void samples_key(const char *run, uint64_t version, const char *name,
                  char ret_key[ULP_KEY_BYTES_MAX + 1]);
 
-enum ulp_status samples_put(struct ulp_store *store, const char *key, const struct samples *samples);
+enum ulp_status samples_put(struct ulp_store *store, const char *key,
+                            const struct samples *samples);
 
 /* ULP_E_NOT_FOUND; ULP_E_SCHEMA if it is something else: whoever can write to the store can put
  * anything there. */

@@ -7,7 +7,8 @@
 
 enum ulp_status sync_mode_read(const char *text, enum sync_mode *ret_mode) {
     if (strcmp(text, "ulpsync") != 0 && strcmp(text, "full") != 0)
-        return ulp_fail(ULP_E_USAGE, "weights are synced by `ulpsync` or `full`, not by %.40s", text);
+        return ulp_fail(ULP_E_USAGE, "weights are synced by `ulpsync` or `full`, not by %.40s",
+                        text);
     *ret_mode = strcmp(text, "full") == 0 ? SYNC_FULL : SYNC_ULPSYNC;
     return ULP_OK;
 }
@@ -143,8 +144,8 @@ static enum ulp_status load(struct receiver *receiver, struct received *received
 
 enum ulp_status receiver_look(struct receiver *receiver, struct received *ret_received) {
     struct received received = {0};
-    const enum ulp_status status = receiver->mode == SYNC_FULL ? load(receiver, &received)
-                                                               : follow(receiver, &received);
+    const enum ulp_status status =
+        receiver->mode == SYNC_FULL ? load(receiver, &received) : follow(receiver, &received);
 
     *ret_received = received;
     return status;

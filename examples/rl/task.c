@@ -15,8 +15,8 @@ void task_ask(struct random *random, struct sequence *ret_sequence) {
     const unsigned b = LEAST + (unsigned)random_below(random, NUMBERS);
 
     memset(ret_sequence, 0, sizeof *ret_sequence);
-    ret_sequence->prompt = (uint8_t)snprintf((char *)ret_sequence->tokens, TOKENS_MAX, "%c%u+%u=",
-                                             LINE_END, a, b);
+    ret_sequence->prompt =
+        (uint8_t)snprintf((char *)ret_sequence->tokens, TOKENS_MAX, "%c%u+%u=", LINE_END, a, b);
     ret_sequence->length = ret_sequence->prompt;
 }
 
@@ -30,9 +30,8 @@ double task_reward(const struct sequence *sequence) {
     size_t right = 0, digits;
     char expected[TOKENS_MAX];
 
-    digits = (size_t)snprintf(
-        expected, sizeof expected, "%u",
-        two_digits(sequence->tokens + 1) + two_digits(sequence->tokens + 4));
+    digits = (size_t)snprintf(expected, sizeof expected, "%u",
+                              two_digits(sequence->tokens + 1) + two_digits(sequence->tokens + 4));
     if (count != digits + 1 || said[digits] != LINE_END)
         return 0;
     for (size_t i = 0; i < digits; i++)
@@ -41,6 +40,8 @@ double task_reward(const struct sequence *sequence) {
 }
 
 int task_learn(const char *line, size_t length, struct sequence *ret_sequence) {
+    const char *question = memchr(line, '=', length);
+
     if (!length || length + 2 > TOKENS_MAX)
         return 0;
     memset(ret_sequence, 0, sizeof *ret_sequence);
@@ -48,7 +49,7 @@ int task_learn(const char *line, size_t length, struct sequence *ret_sequence) {
     memcpy(ret_sequence->tokens + 1, line, length);
     ret_sequence->tokens[length + 1] = LINE_END;
     ret_sequence->length = (uint8_t)(length + 2);
-    ret_sequence->prompt = 1;
+    ret_sequence->prompt = (uint8_t)(question ? question - line + 2 : 1);
     ret_sequence->advantage = 1;
     return 1;
 }

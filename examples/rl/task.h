@@ -17,7 +17,8 @@ void task_ask(struct random *random, struct sequence *ret_sequence);
 /* 1 for the sum; a little for right digits of as many as there must be; 0 for anything else. */
 double task_reward(const struct sequence *sequence);
 
-/* Reads `line` (without its end) as something to learn from. 0 if it is too long. */
+/* Reads `line` (without its end) as something to learn from: what stands behind '=', or all of it.
+ * 0 if it is empty or too long. */
 int task_learn(const char *line, size_t length, struct sequence *ret_sequence);
 
 #endif

@@ -259,7 +259,7 @@ static int read_options(int argc, char **argv, struct trainer *t) {
         {"clip", NULL, NULL, &t->clip, "of the ratio of chances [0.2]"},
         {"seed", NULL, &t->seed, NULL, "[1]"},
         {"threads", NULL, &t->threads, NULL, "the results are the same with any number [2]"},
-        {"patience", NULL, NULL, &t->patience_s, "seconds to wait for samples [120]"},
+        {"patience", NULL, NULL, &t->patience_s, "seconds to wait for samples [600]"},
         {"corpus", &t->corpus, NULL, NULL, "the text to learn first"},
         {"pretrain", NULL, &t->pretraining.steps, NULL, "steps of that [400]"},
         {"batch", NULL, &t->pretraining.batch, NULL, "lines in each [128]"},
@@ -286,7 +286,7 @@ int main(int argc, char **argv) {
                                .rate = 2e-3,
                                .floor = 0.1,
                                .clip = 0.2,
-                               .patience_s = 120,
+                               .patience_s = 600,
                                .pretraining = {.steps = 400, .batch = 128, .rate = 3e-3}};
     enum ulp_status status;
 

@@ -256,7 +256,7 @@ static int read_options(int argc, char **argv, struct worker *w) {
         {"lag", NULL, &w->lag, NULL, "versions that samples may be old; 0: in step [1]"},
         {"seed", NULL, &w->seed, NULL, "[1]"},
         {"idle", NULL, &w->idle_ms, NULL, "milliseconds between two looks at the store [5]"},
-        {"patience", NULL, NULL, &w->patience_s, "seconds to wait for anything new [120]"},
+        {"patience", NULL, NULL, &w->patience_s, "seconds to wait for anything new [600]"},
         {"log", &w->log_path, NULL, NULL, "a file of JSON lines to add to"},
         {NULL, NULL, NULL, NULL, NULL},
     };
@@ -275,7 +275,7 @@ int main(int argc, char **argv) {
                               .lag = 1,
                               .seed = 1,
                               .idle_ms = 5,
-                              .patience_s = 120};
+                              .patience_s = 600};
     enum ulp_status status;
 
     if (read_options(argc, argv, &w))

@@ -2,7 +2,7 @@
 /* Rounding to BF16 against its definition: the nearer of the two neighbours, the even one of a tie. */
 #include "tests/test.h"
 
-#include "bf16.h"
+#include "examples/rl/bf16.h"
 
 #include <math.h>
 

@@ -5,8 +5,8 @@
  */
 #include "tests/test.h"
 
-#include "pass.h"
-#include "random.h"
+#include "examples/rl/pass.h"
+#include "examples/rl/random.h"
 
 #include <math.h>
 

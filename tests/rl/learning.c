@@ -2,10 +2,10 @@
 /* What learning must be: the same bits whoever computes it, and worth its reward. */
 #include "tests/test.h"
 
-#include "decode.h"
-#include "grpo.h"
-#include "learner.h"
-#include "task.h"
+#include "examples/rl/decode.h"
+#include "examples/rl/grpo.h"
+#include "examples/rl/learner.h"
+#include "examples/rl/task.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 /* Samples through a store, there and back; and what somebody else put there. */
 #include "tests/test.h"
 
-#include "samples.h"
-#include "task.h"
+#include "examples/rl/samples.h"
+#include "examples/rl/task.h"
 
 #include <math.h>
 

@@ -100,6 +100,19 @@ enum ulp_status gather_waiting(struct ulp_store *store, const char *run, uint64_
     return status;
 }
 
+enum ulp_status gather_clear(struct ulp_store *store, const char *run) {
+    struct keys *keys = zeroed(1, sizeof *keys);
+    enum ulp_status status;
+
+    do {
+        status = list(store, run, 0, keys);
+        for (size_t i = 0; !status && i < keys->count; i++)
+            status = ulp_store_remove(store, keys->text[i]);
+    } while (!status && keys->count == OBJECTS_MAX);
+    free(keys);
+    return status;
+}
+
 /* What is malformed or too old is thrown away, with a word about it. */
 static void refuse(const struct gathering *how, const char *key, const char *why) {
     jsonl_begin(how->log, "refused");

@@ -27,6 +27,9 @@ void harvest_release(struct harvest *harvest);
 /* Waits. ULP_E_NOT_FOUND if nothing comes. */
 enum ulp_status gather(const struct gathering *how, uint64_t version, struct harvest *harvest);
 
+/* Throws away what nobody will take. */
+enum ulp_status gather_clear(struct ulp_store *store, const char *run);
+
 /* The name of a worker's samples where the order counts. */
 void gather_name(uint64_t worker, char ret_name[32]);
 

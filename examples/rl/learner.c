@@ -12,6 +12,9 @@
 
 #define ADAM_FLOOR 1e-8
 
+/* What was said by hardly a chance, and was bad, must not count for more than all the rest. */
+#define RATIO_MAX 10.0
+
 enum ulp_status learner_init(struct learner *learner, const struct dims *dims, uint64_t seed,
                              unsigned threads) {
     memset(learner, 0, sizeof *learner);
@@ -85,7 +88,8 @@ static double clipped_pull(double ratio, double advantage, double clip, double *
 static double pull_of(const struct work *work, struct lane *lane, const struct sequence *s,
                       size_t token, double log_chance) {
     const double clip = work->lesson->clip;
-    const double ratio = clip > 0 ? exp(log_chance - s->log_chance[token]) : 1;
+    const double ratio =
+        clip > 0 ? fmin(exp(log_chance - (double)s->log_chance[token]), RATIO_MAX) : 1;
     double pull = s->advantage;
 
     lane->log_chance += log_chance;
@@ -154,6 +158,9 @@ enum ulp_status learner_step(struct learner *learner, const struct lesson *lesso
     }
     if (!work.tokens)
         return ulp_fail(ULP_E_USAGE, "a lesson without a token to learn from");
+    if (work.longest > learner->layout.dims.context)
+        return ulp_fail(ULP_E_LIMIT, "a line of %zu tokens; the model has room for %zu",
+                        work.longest, learner->layout.dims.context);
     status = ulp_pool_run(learner->pool, LANES, walk_lane, &work, NULL);
     if (status)
         return status;

@@ -2,13 +2,14 @@
 #include "model.h"
 
 #include "random.h"
+#include "sequence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 const struct dims dims_default = {
-    .context = 12, .width = 192, .heads = 6, .hidden = 512, .layers = 2};
+    .context = TOKENS_MAX, .width = 192, .heads = 6, .hidden = 512, .layers = 2};
 
 __attribute__((format(printf, 5, 6))) static void add(struct layout *layout, uint64_t rows,
                                                       uint64_t columns, double spread,

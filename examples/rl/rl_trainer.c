@@ -201,6 +201,8 @@ static enum ulp_status train(struct trainer *t) {
         status = one_step(t, number);
     if (!status)
         status = state_root(&t->state, &root);
+    if (!status)
+        status = gather_clear(t->store, t->run);
     if (status)
         return status;
     jsonl_begin(&t->log, "final");
@@ -231,7 +233,9 @@ static enum ulp_status open_all(struct trainer *t) {
         t->before = zeroed(t->learner.layout.total, sizeof *t->before);
         status = ulp_store_open(t->store_url, &t->store);
     }
-    return status ? status : sender_open(&t->sender, mode, t->store, t->run, &t->state);
+    if (!status)
+        status = sender_open(&t->sender, mode, t->store, t->run, &t->state);
+    return status ? status : gather_clear(t->store, t->run);
 }
 
 static void close_all(struct trainer *t) {

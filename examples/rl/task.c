@@ -24,12 +24,25 @@ static unsigned two_digits(const uint8_t *at) {
     return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
 }
 
+/* Two digits, a plus, two digits: samples come from outside, and so does what they claim was asked. */
+static int is_question(const struct sequence *s) {
+    static const char form[] = "\n00+00=";
+
+    for (size_t i = 0; i + 1 < sizeof form; i++)
+        if (form[i] == '0' ? s->tokens[i] < '0' || s->tokens[i] > '9'
+                           : s->tokens[i] != (uint8_t)form[i])
+            return 0;
+    return s->prompt == sizeof form - 1;
+}
+
 double task_reward(const struct sequence *sequence) {
     const uint8_t *said = sequence->tokens + sequence->prompt;
     const size_t count = (size_t)sequence->length - sequence->prompt;
     size_t right = 0, digits;
     char expected[TOKENS_MAX];
 
+    if (!is_question(sequence))
+        return 0;
     digits = (size_t)snprintf(expected, sizeof expected, "%u",
                               two_digits(sequence->tokens + 1) + two_digits(sequence->tokens + 4));
     if (count != digits + 1 || said[digits] != LINE_END)

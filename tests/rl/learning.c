@@ -21,6 +21,7 @@ static struct sequence line(const char *text) {
 static struct sequence answer(const char *question, const char *said) {
     struct sequence s = {0};
 
+    assert_true(strlen(question) + strlen(said) + 1 <= TOKENS_MAX);
     s.prompt = (uint8_t)snprintf((char *)s.tokens, TOKENS_MAX, "\n%s", question);
     s.length = (uint8_t)(s.prompt + strlen(said));
     memcpy(s.tokens + s.prompt, said, strlen(said));
@@ -45,6 +46,8 @@ static void test_reward(void **state) {
     assert_true(reward("47+85=", "1320\n") == 0);
     assert_true(reward("47+85=", "?\n") == 0);
     assert_true(reward("47+85=", "\n") == 0);
+    assert_true(reward("1+1=", "2\n") == 0); /* nobody asked that */
+    assert_true(reward("47-15=", "62\n") == 0);
 }
 
 static void test_advantages(void **state) {

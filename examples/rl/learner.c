@@ -17,6 +17,7 @@
 
 enum ulp_status learner_init(struct learner *learner, const struct dims *dims, uint64_t seed,
                              unsigned threads) {
+    openblas_set_num_threads(1); /* lanes are our threads, and their bits are always the same */
     memset(learner, 0, sizeof *learner);
     layout_make(dims, &learner->layout);
     learner->masters = zeroed(learner->layout.total, sizeof(float));

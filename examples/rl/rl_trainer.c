@@ -296,7 +296,6 @@ int main(int argc, char **argv) {
 
     if (read_options(argc, argv, &t))
         return ULP_E_USAGE;
-    openblas_set_num_threads(1); /* lanes are our threads, and their bits are always the same */
     t.pretraining.seed = t.seed;
     status = open_all(&t);
     if (!status)

@@ -176,6 +176,15 @@ static void test_pulls(void **state) {
     assert_ok(learner_step(&learner, &(struct lesson){said, 16, 1e-3, 0.2}, &report));
     assert_true(report.loss < first);
     assert_true(report.clipped == 1 && report.gradient == 0);
+    for (size_t i = 0; i < 16; i++)
+        said[i].advantage = -1; /* and pulled the other way, it is far from too far */
+    learner_refresh(&learner, 1e-8);
+    assert_ok(learner_step(&learner, &(struct lesson){said, 16, 1e-3, 0.2}, &report));
+    assert_true(report.clipped == 0 && report.gradient > 0);
+    first = report.loss;
+    memcpy(learner.weights, learner.masters, learner.layout.total * sizeof(float));
+    assert_ok(learner_step(&learner, &(struct lesson){said, 16, 1e-3, 0.2}, &report));
+    assert_true(report.loss > first);
     learner_release(&learner);
 }
 

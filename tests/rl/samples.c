@@ -48,6 +48,19 @@ static void test_there_and_back(void **state) {
     ulp_store_free(store);
 }
 
+static void test_somebody_who_said_nothing(void **state) {
+    struct sequence sequences[2] = {0};
+    struct samples back = {0};
+    struct ulp_store *store;
+
+    (void)state;
+    make(sequences, 2);
+    sequences[1].length = sequences[1].prompt;
+    store = store_with(&(struct samples){3, 1, 2, sequences});
+    assert_fails(samples_get(store, KEY, &back), ULP_E_SCHEMA, "malformed");
+    ulp_store_free(store);
+}
+
 /* Whatever one byte becomes, and wherever it ends, it is refused or is samples that make sense. */
 static void test_damage(void **state) {
     struct sequence sequences[4] = {0};
@@ -82,4 +95,4 @@ static void test_damage(void **state) {
     ulp_store_free(store);
 }
 
-TEST_MAIN(test_there_and_back, test_damage)
+TEST_MAIN(test_there_and_back, test_somebody_who_said_nothing, test_damage)

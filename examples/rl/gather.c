@@ -75,7 +75,7 @@ static int add_key(void *user, const char *key, uint64_t bytes) {
 
     (void)bytes;
     if (keys->count < OBJECTS_MAX && strlen(key) < sizeof keys->text[0])
-        strcpy(keys->text[keys->count++], key);
+        memcpy(keys->text[keys->count++], key, strlen(key) + 1);
     return 0;
 }
 

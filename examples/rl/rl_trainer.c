@@ -107,12 +107,13 @@ static void log_step(struct trainer *t, const struct step *s) {
 }
 
 static void print_step(const struct trainer *t, const struct step *s) {
-    printf("step %3llu  reward %.3f  right %5.1f %%  density %5.2f %%  %7llu bytes, 1/%.0f  "
-           "age %.1f  wait %.2f  train %.2f  publish %.3f s\n",
-           (unsigned long long)s->number, s->groups.reward, 100 * s->groups.exact,
-           100 * (double)s->changed / (double)t->learner.layout.total,
-           (unsigned long long)s->sent.bytes, (double)full_bytes(t) / (double)s->sent.bytes,
-           t->harvest.age, s->wait_s, s->train_s, s->publish_s);
+    printf(
+        "step %3llu  reward %.3f  right %4.1f %%  density %5.2f %%  %7llu bytes, 1/%-4.0f age %.1f  "
+        "%.2f s\n",
+        (unsigned long long)s->number, s->groups.reward, 100 * s->groups.exact,
+        100 * (double)s->changed / (double)t->learner.layout.total,
+        (unsigned long long)s->sent.bytes, (double)full_bytes(t) / (double)s->sent.bytes,
+        t->harvest.age, s->wait_s + s->train_s + s->publish_s);
     fflush(stdout);
 }
 

@@ -353,6 +353,8 @@ enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report 
     report->fresh = 0;
     if (!status && has_run(f) && anchor_is_due(f))
         status = put_anchor(f, &work, keep);
+    if (!status && has_run(f) && f->holder->seen.record.version != f->holder->held.version)
+        status = stay_fenced(p); /* the anchor is of use all the same */
     p->fenced = p->fenced || status == ULP_E_FENCED;
     if (!status && has_run(f))
         report->head = record_summary(&f->holder->seen.record);

@@ -176,7 +176,7 @@ class Met(RunOverS3):
         self.server.forget()
         for key, stored in self.prepared.objects.items():
             self.assertEqual(self.server.bucket.objects[key].data, stored.data, "what was published has changed")
-        records = json.loads(self.run_command("log", *self.place(), "--json").stdout)["records"]
+        records = [json.loads(line) for line in self.run_command("log", *self.place(), "--json").stdout.splitlines()]
         self.assertEqual([r["root"] for r in records[:3]], roots[:3])
         self.assertIn([r["root"] for r in records[3:]], [[roots[3]]] if done.returncode == 0 else [[], [roots[3]]])
         followed = self.run_command(*self.words("follow"))

@@ -37,6 +37,8 @@ struct cli_verb {
 /* Every verb has these; put them at the end of its table. */
 #define CLI_OPTION_JSON                                                                            \
     { "json", 0, NULL, "Print one JSON object instead of text." }
+#define CLI_OPTION_JSON_LINES                                                                      \
+    { "json", 0, NULL, "Print JSON instead of text, one object on each line." }
 #define CLI_OPTION_HELP                                                                            \
     { "help", 'h', NULL, "Show this text." }
 #define CLI_OPTION_THREADS                                                                         \
@@ -46,7 +48,8 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
-extern const struct cli_verb verb_publish, verb_follow, verb_log, verb_fsck, verb_plan, verb_keygen;
+extern const struct cli_verb verb_publish, verb_follow, verb_pull, verb_log, verb_fsck, verb_tend,
+    verb_gc, verb_plan, verb_keygen, verb_rekey;
 extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
     verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
 

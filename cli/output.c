@@ -82,6 +82,11 @@ void json_out_bool(struct json_out *out, const char *key, bool value) {
     fputs(value ? "true" : "false", stdout);
 }
 
+void json_out_null(struct json_out *out, const char *key) {
+    next(out, key);
+    fputs("null", stdout);
+}
+
 void json_out_root(struct json_out *out, const char *key, const struct ulp_root *root) {
     char hex[ULP_ROOT_HEX_BYTES];
 

@@ -19,6 +19,7 @@ void json_out_end(struct json_out *out, char bracket);
 void json_out_text(struct json_out *out, const char *key, const char *text);
 void json_out_u64(struct json_out *out, const char *key, uint64_t value);
 void json_out_bool(struct json_out *out, const char *key, bool value);
+void json_out_null(struct json_out *out, const char *key);
 void json_out_root(struct json_out *out, const char *key, const struct ulp_root *root);
 
 /* What is not a number, such as the size per change of nothing, becomes null. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define REDRAW_NS 100000000u
+#define WAIT_PIECE_MS 100u
 
 static volatile sig_atomic_t stop_signal;
 
@@ -66,6 +67,25 @@ void terminal_stop_at_once(void) {
     stop_at_once_on(SIGTERM);
     stop_at_once_on(SIGHUP);
     terminal_finish(); /* one may have come meanwhile */
+}
+
+bool terminal_stopping(void) {
+    return stop_signal != 0;
+}
+
+void terminal_stopped_well(void) {
+    stop_signal = 0;
+}
+
+/* In short pieces: a signal may come just before the sleep, or to another thread. */
+void terminal_wait_ms(uint64_t ms) {
+    while (ms && !stop_signal) {
+        const uint64_t piece = ms < WAIT_PIECE_MS ? ms : WAIT_PIECE_MS;
+        const struct timespec duration = {0, (long)piece * 1000000};
+
+        nanosleep(&duration, NULL);
+        ms -= piece;
+    }
 }
 
 void terminal_finish(void) {

@@ -19,6 +19,15 @@ void terminal_prepare(void);
  * before its end. */
 void terminal_stop_at_once(void);
 
+/* Whether a signal asked for the end. */
+bool terminal_stopping(void);
+
+/* For verbs that stay until somebody stops them: that is how they are meant to end. */
+void terminal_stopped_well(void);
+
+/* Sleeps, but not for long once a signal has asked for the end. */
+void terminal_wait_ms(uint64_t ms);
+
 /* If a signal asked for the end, ends the program by that signal, so that its parent sees it. */
 void terminal_finish(void);
 

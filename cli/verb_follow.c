@@ -1,132 +1,249 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/metrics.h"
 #include "cli/output.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
-/* Between two looks at the store. */
 #define POLL_MS_DEFAULT 1000u
 
-static void print_text(const struct ulp_run_report *report) {
-    const struct ulp_run_record *head = &report->head;
+struct following {
+    const struct cli_args *args;
+    struct run_place place;
+    struct ulp_run_options options;
+    struct ulp_tiling *tiling; /* NULL: everything is followed */
+    struct ulp_follower *follower;
+    struct progress_line line;
+    struct ulp_progress progress;
+    struct metrics metrics;
+    bool told;            /* of the first look */
+    enum ulp_status last; /* what was complained of */
+    uint64_t poll_ms;
+};
 
-    if (report->version != head->version)
-        printf("stopped at version %llu; ", (unsigned long long)report->version);
-    printf("version %llu, step %llu: fetched %s in %u patch%s and %u anchor%s\n",
-           (unsigned long long)head->version, (unsigned long long)head->step,
-           readable_bytes(report->fetched_bytes).text, report->fetched_patches,
-           report->fetched_patches == 1 ? "" : "es", report->fetched_anchors,
-           report->fetched_anchors == 1 ? "" : "s");
+/* ---- telling ---- */
+
+static void print_text(const struct following *f, const struct ulp_run_report *report) {
+    if (report->version != report->head.version)
+        printf("the run is at version %llu; stopped at ", (unsigned long long)report->head.version);
+    run_fetched_text(&f->metrics.held, report);
 }
 
-/* One line for each version. */
-static void print_json(const struct ulp_run_report *report) {
+static void print_json(const struct following *f, const struct ulp_run_report *report) {
     struct json_out out = {0};
 
     json_out_begin(&out, NULL, '{');
     run_record_json(&out, &report->head);
-    json_out_u64(&out, "fetched_bytes", report->fetched_bytes);
-    json_out_u64(&out, "fetched_patches", report->fetched_patches);
-    json_out_u64(&out, "fetched_anchors", report->fetched_anchors);
     json_out_u64(&out, "held_version", report->version);
+    json_out_u64(&out, "held_step", f->metrics.held.step);
     json_out_bool(&out, "fresh", report->fresh);
+    run_fetched_json(&out, report);
+    run_phases_json(&out, &report->phases);
     json_out_end(&out, '}');
 }
 
-static enum ulp_status tell(const struct cli_args *args, const struct ulp_run_report *report) {
-    const char *command = option_text(args, "exec");
+static void set_number(const char *name, uint64_t value) {
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    setenv(name, text, 1);
+}
+
+static enum ulp_status run_command(const struct following *f, const char *command) {
+    const uint64_t version = f->metrics.held.version;
+    char model[PATH_MAX];
     int result;
 
-    (option_given(args, "json") ? print_json : print_text)(report);
-    fflush(stdout);
-    if (!command || !report->fresh)
-        return ULP_OK;
+    snprintf(model, sizeof model, "%s/current", option_text(f->args, "out"));
+    set_number("ULPSYNC_VERSION", version);
+    set_number("ULPSYNC_STEP", f->metrics.held.step);
+    setenv("ULPSYNC_MODEL", model, 1);
     result = system(command);
     if (result == -1 || !WIFEXITED(result) || WEXITSTATUS(result))
-        return ulp_fail(ULP_E_IO, "the command given with --exec failed");
+        return ulp_fail(ULP_E_IO, "the command given with --exec failed after version %llu",
+                        (unsigned long long)version);
     return ULP_OK;
 }
 
-static enum ulp_status once(const struct cli_args *args, const struct run_place *place,
-                            const char *directory, bool first) {
-    struct ulp_run_options options = {.pool = place->pool};
-    struct ulp_run_report report = {0};
-    struct progress_line line;
-    struct ulp_progress progress = progress_begin(&line, "follow", 0);
-    enum ulp_status status;
+static enum ulp_status tell(struct following *f, const struct ulp_run_report *report) {
+    const char *command = option_text(f->args, "exec");
 
-    options.progress = &progress;
-    options.stop_at_version = option_given(args, "version");
-    status = option_count(args, "version", 0, UINT64_MAX, &options.version);
-    if (!status)
-        status = ulp_follow(place->store, place->run, directory, &options, &report);
-    progress_end(&line);
-    if (!status && (first || report.fresh))
-        status = tell(args, &report);
+    (option_given(f->args, "json") ? print_json : print_text)(f, report);
+    fflush(stdout);
+    f->told = true;
+    return command && report->fresh ? run_command(f, command) : ULP_OK;
+}
+
+/* ---- one look ---- */
+
+/* Which step it is, and in which epoch, is said by its record. */
+static enum ulp_status note_held(struct following *f, const struct ulp_run_report *report) {
+    struct metrics *m = &f->metrics;
+    enum ulp_status status = ULP_OK;
+
+    m->head = report->head;
+    if (report->version == report->head.version)
+        m->held = report->head;
+    else if (!m->holds || m->held.version != report->version)
+        status = run_record_of_version(&f->place, &report->head, report->version, &m->held);
+    m->holds = !status;
     return status;
 }
 
-static void wait_ms(uint64_t ms) {
-    struct timespec duration = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+/* The report that each call gives is added to those before it. */
+static enum ulp_status
+do_one(struct following *f, enum ulp_status (*call)(struct ulp_follower *, struct ulp_run_report *),
+       struct ulp_run_report *report) {
+    const int fresh = report->fresh;
+    struct ulp_run_report one = {0};
+    enum ulp_status status = call(f->follower, &one);
 
-    nanosleep(&duration, NULL);
+    if (status)
+        return status;
+    run_report_add(report, &one);
+    report->fresh |= fresh;
+    return ULP_OK;
 }
 
-/* What may be better next time: a run that is not there yet, a store that hiccups, an object that
- * has not arrived. Everything else needs somebody to look at it. */
+static enum ulp_status look(struct following *f, struct ulp_run_report *report) {
+    enum ulp_status status = do_one(f, ulp_follower_poll, report);
+
+    f->metrics.polls++;
+    while (!status && report->ready) {
+        status = do_one(f, ulp_follower_apply, report);
+        f->metrics.applies += !status;
+        if (!status && report->apply_left)
+            status = do_one(f, ulp_follower_poll, report);
+    }
+    return status ? status : note_held(f, report);
+}
+
+/* How far behind somebody is who cannot get on is told by what the store says, unverified. The
+ * message of the failure stays. */
+static void note_failure(struct following *f, enum ulp_status status) {
+    struct ulp_run_record head = {0};
+    char *message = strdup(ulp_last_error());
+
+    if ((unsigned)status < METRICS_STATUS_MAX)
+        f->metrics.errors[status]++;
+    if (f->metrics.path && !ulp_run_head(f->place.store, f->place.run, &head))
+        f->metrics.head = head;
+    metrics_write(&f->metrics);
+    ulp_fail(status, "%s", message ? message : "no memory for a message");
+    free(message);
+}
+
+static enum ulp_status once(struct following *f) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status, written = ULP_OK;
+
+    f->progress = progress_begin(&f->line, "follow", 0);
+    status = look(f, &report);
+    progress_end(&f->line);
+    run_report_add(&f->metrics.total, &report);
+    if (status) {
+        note_failure(f, status);
+        return status;
+    }
+    written = metrics_write(&f->metrics);
+    if (!f->told || report.fresh)
+        status = tell(f, &report);
+    return status ? status : written;
+}
+
+/* ---- staying ---- */
+
+/* What may be better next time: a run that is not there yet, or has stopped for a while, a store
+ * that hiccups, an object that has not arrived. Everything else needs somebody to look at it. */
 static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART || status == ULP_E_PART_MISSING ||
-           status == ULP_E_UNREACHABLE;
+    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
+           status == ULP_E_PART_MISSING || status == ULP_E_UNREACHABLE || status == ULP_E_FROZEN;
 }
 
 /* Says so once, not at every look. */
-static void complain(enum ulp_status status, enum ulp_status *last) {
-    if (status && status != *last && status != ULP_E_NO_RUN) {
-        fprintf(stderr, "ulpsync: still waiting: ");
+static void complain(struct following *f, enum ulp_status status) {
+    if (status && status != f->last && status != ULP_E_NO_RUN) {
+        fprintf(stderr, "ulpsync: still following: ");
         print_safely(stderr, ulp_last_error());
         fputc('\n', stderr);
     }
-    *last = status;
+    f->last = status;
 }
 
-static enum ulp_status run(const struct cli_args *args) {
-    const char *directory = option_text(args, "out");
-    struct run_place place = {0};
-    uint64_t poll_ms = POLL_MS_DEFAULT;
-    enum ulp_status last = ULP_OK;
-    enum ulp_status status = option_count(args, "poll", 1, 86400000, &poll_ms);
+static enum ulp_status follow_on(struct following *f) {
+    enum ulp_status status = once(f);
+
+    while (!terminal_stopping() && (!status || may_pass(status))) {
+        complain(f, status);
+        run_wait(f->poll_ms);
+        if (!terminal_stopping())
+            status = once(f);
+    }
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+        status = ULP_OK;
+    terminal_stopped_well();
+    return status;
+}
+
+static enum ulp_status begin(struct following *f) {
+    const char *directory = option_text(f->args, "out");
+    enum ulp_status status = run_option_poll(f->args, &f->poll_ms);
 
     if (!status && !directory)
         status = ulp_fail(ULP_E_USAGE, "say where to keep the model: --out DIR");
     if (!status)
-        status = run_place_open(args, &place);
+        status = run_place_open(f->args, &f->place);
+    if (!status)
+        status = run_options(f->args, &f->place, &f->options);
+    if (!status)
+        status = option_slice(f->args, &f->tiling, &f->options.tile);
+    if (!status)
+        status = run_options_version(f->args, &f->place, &f->options);
     if (status)
         return status;
-    status = once(args, &place, directory, true);
-    while (!option_given(args, "once") && !option_given(args, "version") &&
-           (!status || may_pass(status))) {
-        complain(status, &last);
-        terminal_finish(); /* Ctrl-C while nothing happens */
-        wait_ms(poll_ms);
-        status = once(args, &place, directory, false);
-    }
-    run_place_close(&place);
+    f->options.progress = &f->progress;
+    f->options.tiling = f->tiling;
+    f->metrics.path = option_text(f->args, "metrics");
+    f->metrics.run = f->place.run;
+    return ulp_follower_open(f->place.store, f->place.run, directory, &f->options, &f->follower);
+}
+
+static enum ulp_status run(const struct cli_args *args) {
+    struct following f = {.args = args, .poll_ms = POLL_MS_DEFAULT};
+    enum ulp_status status = begin(&f);
+
+    if (!status)
+        status = option_given(args, "once") || f.options.stop_at_version ? once(&f) : follow_on(&f);
+    ulp_follower_close(f.follower);
+    ulp_tiling_free(f.tiling);
+    run_place_close(&f.place);
     return status;
 }
 
 static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"out", 'o', "DIR", "Where the model is kept: DIR/current is always a complete version."},
-    {"version", 0, "N", "Go to version N and end, instead of to the newest."},
+    {"slice", 0, "K/N", "Fetch and hold only tile K of N, and what all tiles have in common."},
+    CLI_OPTION_LAYOUT,
     {"once", 0, NULL, "Catch up and end, instead of following on."},
-    {"poll", 0, "MS", "Milliseconds between two looks at the store; 1000 unless given."},
-    {"exec", 0, "COMMAND", "Run this with the shell after each new version."},
+    {"step", 's', "N", "Go to the newest version with this step and end."},
+    {"version", 0, "N", "Go to version N and end, instead of to the newest."},
+    RUN_OPTIONS_READING,
+    {"exec", 0, "COMMAND",
+     "Run this with the shell after each new version, with ULPSYNC_VERSION, ULPSYNC_STEP and "
+     "ULPSYNC_MODEL (the path DIR/current) in its environment."},
+    {"metrics", 0, "FILE",
+     "Write figures for Prometheus to FILE after every look: version, lag, age, bytes, errors, "
+     "time by phase."},
+    RUN_OPTION_POLL("1000"),
     CLI_OPTION_THREADS,
-    CLI_OPTION_JSON,
+    CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
@@ -142,14 +259,27 @@ const struct cli_verb verb_follow = {
     .description =
         "Brings DIR to the newest version of the run, by whatever costs fewest bytes:\n"
         "patches from the version that it holds, or an anchor and the patches behind it.\n"
-        "Then it looks again every second, until it is stopped. DIR/current is a link to\n"
-        "a complete model directory and is switched in one go.\n"
+        "Then it looks again every second (a fifth more or less, so that many followers\n"
+        "do not come at once), until it is stopped, which is no failure. DIR/current is a\n"
+        "link to a complete model directory and is switched in one go.\n"
+        "\n"
+        "With --slice, of a run that is published with --tiles N and the same --layout,\n"
+        "only what tile K needs is fetched and written. The files have the names, headers\n"
+        "and lengths of the whole model, and zeros, which take no room on most disks, in\n"
+        "the place of other tiles: an engine's rank K loads its part from there. The\n"
+        "first version is fetched whole.\n"
         "\n"
         "Every byte is verified before it is used, and the root of every version before\n"
         "DIR/current leads to it. The process may be killed at any moment. A log that is\n"
-        "shorter than it was (exit code 74) or another (72) is refused.\n",
-    .examples = "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --once\n"
-                "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --exec ./reload\n",
+        "shorter than it was (exit code 74), another one (77), or not signed as it must\n"
+        "be (81, 82) is refused. What may pass (a run that is not there yet, a store that\n"
+        "cannot be reached, a run that stands still for longer than --max-age) is waited\n"
+        "for, and said once.\n",
+    .examples =
+        "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --once\n"
+        "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --trust trusted \\\n"
+        "        --exec './reload \"$ULPSYNC_MODEL\"' --metrics /var/lib/node/ulpsync.prom\n"
+        "  $ ulpsync follow --store /mnt/weights --run rl1 --out old --step 100\n",
     .options = options,
     .run = run,
 };

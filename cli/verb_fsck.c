@@ -3,8 +3,10 @@
 #include "cli/runs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct printer {
+    const char *run;
     struct json_out out;
     bool json;
 };
@@ -14,6 +16,7 @@ static void begin(struct printer *printer) {
     if (printer->out.depth)
         return;
     json_out_begin(&printer->out, NULL, '{');
+    json_out_text(&printer->out, "run", printer->run);
     json_out_begin(&printer->out, "damaged", '[');
 }
 
@@ -34,6 +37,14 @@ static void print_damage(void *user, const char *key, enum ulp_status status, co
     putchar('\n');
 }
 
+/* Of a check that could not be ended. */
+static void finish_damage(struct printer *printer) {
+    if (!printer->out.depth)
+        return;
+    json_out_end(&printer->out, ']');
+    json_out_end(&printer->out, '}');
+}
+
 static void print_health(struct printer *printer, const struct ulp_run_health *health) {
     if (printer->json) {
         begin(printer);
@@ -45,46 +56,134 @@ static void print_health(struct printer *printer, const struct ulp_run_health *h
         json_out_end(&printer->out, '}');
         return;
     }
-    printf("%llu records, %llu parts, %s: %llu damaged; the newest version %s\n",
+    printf("%s: %llu records, %llu parts, %s: %llu damaged; the newest version %s\n", printer->run,
            (unsigned long long)health->records, (unsigned long long)health->parts,
            readable_bytes(health->bytes).text, (unsigned long long)health->damaged,
            health->reachable ? "can be reached" : "CANNOT be reached by who starts with nothing");
 }
 
-static enum ulp_status run(const struct cli_args *args) {
-    struct printer printer = {.json = option_given(args, "json")};
-    struct ulp_run_health health = {0};
-    struct run_place place = {0};
-    enum ulp_status status = run_place_open(args, &place);
+struct checking {
+    struct ulp_store *store;
+    bool json;
+    uint64_t runs, damaged, unreachable;
+};
 
+static enum ulp_status check_run(struct checking *c, const char *run) {
+    struct printer printer = {.run = run, .json = c->json};
+    struct ulp_run_health health = {0};
+    enum ulp_status status = ulp_run_check(c->store, run, print_damage, &printer, &health);
+
+    if (status) {
+        finish_damage(&printer);
+        return status;
+    }
+    print_health(&printer, &health);
+    c->runs++;
+    c->damaged += health.damaged;
+    c->unreachable += !health.reachable;
+    return ULP_OK;
+}
+
+/* ---- all runs of a store ---- */
+
+static int keep_first(void *user, const char *key, uint64_t bytes) {
+    (void)bytes;
+    snprintf(user, ULP_KEY_BYTES_MAX + 1, "%s", key);
+    return 1;
+}
+
+/* The first key behind `after`; "" if there is none. */
+static enum ulp_status first_key(struct ulp_store *store, const char *prefix, const char *after,
+                                 char ret_key[ULP_KEY_BYTES_MAX + 1]) {
+    enum ulp_status status;
+
+    ret_key[0] = 0;
+    status = ulp_store_list(store, prefix, after, keep_first, ret_key);
+    return status == ULP_E_CANCELLED && ret_key[0] ? ULP_OK : status;
+}
+
+/* From one name to the next, without listing what is below. */
+static enum ulp_status check_all(struct checking *c) {
+    char key[ULP_KEY_BYTES_MAX + 1], inside[ULP_KEY_BYTES_MAX + 1];
+    char log[ULP_KEY_BYTES_MAX + 8], after[ULP_KEY_BYTES_MAX + 8] = "";
+    enum ulp_status status = first_key(c->store, "", after, key);
+
+    while (!status && key[0]) {
+        char *slash = strchr(key, '/');
+
+        snprintf(after, sizeof after, "%s", key);
+        if (slash) {
+            *slash = 0;
+            snprintf(after, sizeof after, "%s0", key); /* '0' comes next after '/' */
+            snprintf(log, sizeof log, "%s/log/", key);
+            status = first_key(c->store, log, "", inside);
+            if (!status && inside[0])
+                status = check_run(c, key);
+        }
+        if (!status)
+            status = first_key(c->store, "", after, key);
+    }
+    return status;
+}
+
+/* ---- the verb ---- */
+
+static enum ulp_status judge(const struct checking *c, const char *url) {
+    if (!c->runs)
+        return ulp_fail(ULP_E_NO_RUN, "there is no run in '%s'", url);
+    if (c->damaged || c->unreachable)
+        return ulp_fail(ULP_E_PART,
+                        "%llu objects are missing or damaged; %llu of %llu runs cannot "
+                        "be reached by who starts with nothing",
+                        (unsigned long long)c->damaged, (unsigned long long)c->unreachable,
+                        (unsigned long long)c->runs);
+    return ULP_OK;
+}
+
+static enum ulp_status run(const struct cli_args *args) {
+    const char *url = args->operand_count ? args->operands[0] : option_text(args, "store");
+    const char *name = option_text(args, "run");
+    struct checking c = {.json = option_given(args, "json")};
+    enum ulp_status status;
+
+    if (!url || (args->operand_count && option_given(args, "store")))
+        return ulp_fail(ULP_E_USAGE, "say which store: ulpsync fsck STORE, or --store URL");
+    status = ulp_store_open(url, &c.store);
     if (!status)
-        status = ulp_run_check(place.store, place.run, print_damage, &printer, &health);
+        status = name ? check_run(&c, name) : check_all(&c);
     if (!status)
-        print_health(&printer, &health);
-    if (!status && (health.damaged || !health.reachable))
-        status = ulp_fail(ULP_E_PART, "%llu objects of the run are missing or damaged",
-                          (unsigned long long)health.damaged);
-    run_place_close(&place);
+        status = judge(&c, url);
+    ulp_store_free(c.store);
     return status;
 }
 
 static const struct cli_option options[] = {
-    RUN_OPTIONS, CLI_OPTION_JSON, CLI_OPTION_VERBOSE, CLI_OPTION_HELP, CLI_OPTIONS_END,
+    {"store", 0, "URL", "The store, when it is not given as STORE."},
+    {"run", 'r', "NAME", "Only this run; without it, all that the store has."},
+    CLI_OPTION_JSON_LINES,
+    CLI_OPTION_VERBOSE,
+    CLI_OPTION_HELP,
+    CLI_OPTIONS_END,
 };
 
 const struct cli_verb verb_fsck = {
     .name = "fsck",
     .group = CLI_RUNS,
-    .summary = "check that a run in a store is whole",
-    .operands = "--store URL --run NAME [--json]",
+    .summary = "check that the runs in a store are whole",
+    .operands = "STORE [--run NAME] [--json]",
     .operands_min = 0,
-    .operands_max = 0,
+    .operands_max = 1,
     .description =
-        "Reads the log of a run from the beginning and every part that its newest record\n"
-        "names, names each object that is missing or damaged, and says whether the newest\n"
-        "version can still be reached by who starts with nothing. The exit code is 0 when\n"
-        "all is well, and 76 otherwise.\n",
-    .examples = "  $ ulpsync fsck --store /mnt/weights --run rl1\n",
+        "Reads the log of each run from the beginning and every part that its newest\n"
+        "record names, names each object that is missing or damaged, and says whether the\n"
+        "newest version can still be reached by who starts with nothing. The exit code is\n"
+        "0 when all is well, 70 when there is no run, and 76 when something is damaged.\n"
+        "\n"
+        "Damage need not be the end. Followers that are past it do not notice; as long as\n"
+        "the newest version can be reached, others find another way; and the next state\n"
+        "that is stored whole ('ulpsync publish --anchor-every') leads around it.\n",
+    .examples = "  $ ulpsync fsck /mnt/weights\n"
+                "  $ ulpsync fsck /mnt/weights --run rl1 --json | jq '.damaged[].key'\n",
     .options = options,
     .run = run,
 };

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/inputs.h"
 #include "cli/output.h"
+#include "cli/publish_watch.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/terminal.h"
+#include "cli/tiling.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 static void print_text(const struct ulp_run_report *report) {
@@ -21,48 +24,144 @@ static void print_text(const struct ulp_run_report *report) {
     report_root_text("root", &head->root);
 }
 
-static void print_json(const struct ulp_run_report *report) {
+/* In a line, where one follows the other. */
+static void print_line(const char *event, const char *path, const struct ulp_run_report *report) {
+    const struct ulp_run_record *head = &report->head;
+
+    printf("%s: version %llu, step %llu: stored %s", event, (unsigned long long)head->version,
+           (unsigned long long)head->step, readable_bytes(report->stored_bytes).text);
+    if (path) {
+        fputs(", ", stdout);
+        print_safely(stdout, path);
+    }
+    putchar('\n');
+}
+
+static void print_json(const char *event, const char *path, const struct ulp_run_report *report) {
     struct json_out out = {0};
 
     json_out_begin(&out, NULL, '{');
+    if (event)
+        json_out_text(&out, "event", event);
+    if (path)
+        json_out_text(&out, "path", path);
     run_record_json(&out, &report->head);
-    json_out_u64(&out, "stored_bytes", report->stored_bytes);
+    json_out_bool(&out, "fresh", report->fresh);
+    run_stored_json(&out, report);
+    run_phases_json(&out, &report->phases);
     json_out_end(&out, '}');
 }
 
-static enum ulp_status run(const struct cli_args *args) {
-    const char *state = option_text(args, "state");
-    struct ulp_run_options options = {0};
+void publish_tell(const struct cli_args *args, const char *event, const char *path,
+                  const struct ulp_run_report *report) {
+    if (option_given(args, "json"))
+        print_json(event, path, report);
+    else if (event)
+        print_line(event, path, report);
+    else
+        print_text(report);
+    fflush(stdout);
+}
+
+static enum ulp_status publish_one(const struct cli_args *args, const struct run_place *place,
+                                   struct ulp_run_options *options) {
     struct ulp_run_report report = {0};
-    struct run_place place = {0};
     struct progress_line line;
     struct ulp_progress progress;
     uint64_t step = 0;
     enum ulp_status status = option_count(args, "step", 0, UINT64_MAX, &step);
 
-    if (!status && !state)
-        status = ulp_fail(ULP_E_USAGE, "say where to keep the last version: --state DIR");
-    if (!status)
-        status = run_place_open(args, &place);
     if (status)
         return status;
     progress = progress_begin(&line, "publish", 0);
-    options.pool = place.pool;
-    options.progress = &progress;
-    status = ulp_publish(place.store, place.run, state, args->operands[0], step, &options, &report);
+    options->progress = &progress;
+    status = ulp_publish(place->store, place->run, option_text(args, "state"), args->operands[0],
+                         step, options, &report);
     progress_end(&line);
     if (!status)
-        (option_given(args, "json") ? print_json : print_text)(&report);
-    run_place_close(&place);
+        publish_tell(args, NULL, NULL, &report);
     return input_explain(status, args->operands[0], "a model");
+}
+
+static enum ulp_status read_options(const struct cli_args *args, const struct run_place *place,
+                                    struct ulp_run_options *options) {
+    uint64_t anchor_every = 0, keep_anchors = 0;
+    enum ulp_status status = run_options(args, place, options);
+
+    if (!status)
+        status = option_count(args, "anchor-every", 1, UINT_MAX, &anchor_every);
+    if (!status)
+        status = option_count(args, "keep-anchors", 1, UINT_MAX, &keep_anchors);
+    if (status)
+        return status;
+    options->anchor_every = (unsigned)anchor_every;
+    options->keep_anchors = (unsigned)keep_anchors;
+    options->reference = option_text(args, "reference");
+    return ULP_OK;
+}
+
+static enum ulp_status check_usage(const struct cli_args *args) {
+    static const char *const only_watching[] = {"once", "settle", "poll"};
+
+    if (!option_given(args, "state"))
+        return ulp_fail(ULP_E_USAGE, "say where to keep the last version: --state DIR");
+    if (option_given(args, "watch"))
+        return option_given(args, "step")
+                   ? ulp_fail(ULP_E_USAGE, "with --watch the names of the checkpoints tell the "
+                                           "step; leave out --step")
+                   : ULP_OK;
+    for (size_t i = 0; i < sizeof only_watching / sizeof only_watching[0]; i++) {
+        if (option_given(args, only_watching[i]))
+            return ulp_fail(ULP_E_USAGE, "--%s goes with --watch", only_watching[i]);
+    }
+    return ULP_OK;
+}
+
+static enum ulp_status run(const struct cli_args *args) {
+    struct ulp_run_options options = {0};
+    struct run_place place = {0};
+    struct ulp_tiling *tiling = NULL;
+    enum ulp_status status = check_usage(args);
+
+    if (!status)
+        status = option_tiles(args, &tiling);
+    if (!status)
+        status = run_place_open(args, &place);
+    if (!status)
+        status = read_options(args, &place, &options);
+    options.tiling = tiling;
+    if (!status)
+        status = option_given(args, "watch") ? publish_watch(args, &place, &options)
+                                             : publish_one(args, &place, &options);
+    run_place_close(&place);
+    ulp_tiling_free(tiling);
+    return status;
 }
 
 static const struct cli_option options[] = {
     RUN_OPTIONS,
     {"state", 0, "DIR", "Where the last version is kept; made if missing, and brought up to date."},
     {"step", 's', "N", "The trainer's own number for this version; 0 unless given."},
+    {"watch", 'w', NULL,
+     "MODEL is a directory into which checkpoints are written: publish each, and stay."},
+    {"once", 0, NULL, "With --watch: publish what is there now, and end."},
+    {"settle", 0, "MS",
+     "With --watch: how long nothing in a checkpoint must have changed; 2000 unless given."},
+    {"poll", 0, "MS", "With --watch: milliseconds between two looks; 1000 unless given."},
+    RUN_OPTION_SIGN,
+    RUN_OPTION_TRUST,
+    {"reference", 0, "NAME",
+     "The first version is a public model of this name, which every follower has (--base): only "
+     "the name is stored."},
+    {"anchor-every", 0, "N",
+     "Store a version whole after at most N others; 128 unless given, and earlier when the "
+     "patches have become long."},
+    {"keep-anchors", 0, "N",
+     "Of these, the newest N and all that leads on from them can be had; 2 unless given."},
+    {"tiles", 0, "N", "Cut what is stored into N tiles, for followers with --slice K/N."},
+    CLI_OPTION_LAYOUT,
     CLI_OPTION_THREADS,
-    CLI_OPTION_JSON,
+    CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,
     CLI_OPTION_HELP,
     CLI_OPTIONS_END,
@@ -71,8 +170,8 @@ static const struct cli_option options[] = {
 const struct cli_verb verb_publish = {
     .name = "publish",
     .group = CLI_RUNS,
-    .summary = "add a checkpoint to a run in a store",
-    .operands = "MODEL --store URL --run NAME --state DIR [...]",
+    .summary = "add a checkpoint to a run in a store, or each that appears",
+    .operands = "MODEL --store URL --run NAME --state DIR [--watch] [...]",
     .operands_min = 1,
     .operands_max = 1,
     .description =
@@ -84,9 +183,27 @@ const struct cli_verb verb_publish = {
         "DIR holds the newest version, to compare with. It belongs to this run; after a\n"
         "crash, or on another machine, it is brought up to date from the store.\n"
         "\n"
+        "With --tiles each tensor that can be is cut into N bands of rows, or as the\n"
+        "rules of --layout say (docs/tiles.md), and each tile has a patch of its own: a\n"
+        "rank of an engine that holds one of them fetches no more. All versions of a run\n"
+        "should be cut alike.\n"
+        "\n"
         "Nothing is known to followers until everything is stored and checked. If another\n"
-        "publisher was first, this one is told so (exit code 73) and has changed nothing.\n",
-    .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n",
+        "publisher was first, this one is told so (exit code 73) and has changed nothing.\n"
+        "\n"
+        "With --watch it stays beside a trainer that knows nothing of ulpsync. MODEL is\n"
+        "then the directory into which that writes: each entry whose name ends in a\n"
+        "number, its step (step-100, checkpoint-200, global_step_300.safetensors), is\n"
+        "published, in order of steps, once it opens as a model with all its shards and\n"
+        "has been left alone for the time that --settle says. Steps that are not above\n"
+        "the run's newest are passed over, and so are names that begin with a dot or tmp,\n"
+        "or end in .tmp. A checkpoint that is broken is reported once and left out until\n"
+        "it changes; one that is still being written holds up those behind it. It ends\n"
+        "when it is stopped (SIGTERM, Ctrl-C), which is no failure, or when somebody else\n"
+        "publishes the run.\n",
+    .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n"
+                "  $ ulpsync publish --watch checkpoints --store /mnt/rl --run r1 --state base \\\n"
+                "        --sign trainer.key\n",
     .options = options,
     .run = run,
 };

@@ -361,9 +361,9 @@ ULP_API enum ulp_status ulp_apply(struct ulp_weights *weights, const struct ulp_
  *
  * ULP_E_BUSY while the files are open as a model, here or in another process, or being changed;
  * ULP_E_FILE_KIND for symbolic links; ULP_E_FILE_CHANGED when another file has taken the name of
- * one since it was opened; ULP_E_REGIONS for a partial patch; ULP_E_INTERRUPTED and ULP_E_JOURNAL
- * when an earlier change cannot be finished from here; otherwise those of ulp_model_open() and
- * ulp_apply_prepare(). After a failure of writing the journal is kept: the message says so.
+ * one since it was opened; ULP_E_REGIONS for a partial patch, whatever it covers; ULP_E_INTERRUPTED
+ * and ULP_E_JOURNAL when an earlier change cannot be finished from here; otherwise those of
+ * ulp_model_open() and ulp_apply_prepare(). After a failure of writing the journal is kept: the message says so.
  */
 ULP_API enum ulp_status ulp_model_patch_in_place(const char *path, const struct ulp_patch *patch,
                                                  const struct ulp_model *history,

@@ -23,6 +23,7 @@
 #include <ulpsync/key.h>
 #include <ulpsync/patch.h>
 #include <ulpsync/store.h>
+#include <ulpsync/tile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,11 +37,13 @@ struct ulp_run_record {
     uint64_t step;     /* the trainer's own number */
     uint64_t time_ms;  /* since 1970, as the publisher's clock had it */
     struct ulp_root root;
-    uint64_t changed;      /* elements, since the version before; 0 for the first */
-    uint64_t patch_bytes;  /* of the patch from there; 0 when the map has none */
-    uint64_t anchor_bytes; /* of an anchor of this version; 0 when the map has none */
-    uint64_t oldest;       /* the oldest version that the map still leads to */
-    uint64_t boundary;     /* the newest record that announced deletion; 0: none did */
+    uint64_t elements;      /* of the state */
+    uint64_t changed;       /* of them, since the version before; 0 for the first */
+    uint64_t patch_bytes;   /* of the patch from there; 0 when the map has none */
+    uint64_t anchor_bytes;  /* of an anchor of this version; 0 when the map has none */
+    uint64_t oldest;        /* the oldest version that the map still leads to */
+    uint32_t anchors, ways; /* in the map */
+    uint64_t boundary;      /* the newest record that announced deletion; 0: none did */
     int history;
     int is_signed;
     struct ulp_public_key signer; /* if it is */
@@ -53,9 +56,13 @@ ULP_API enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
 ULP_API enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t sequence,
                                      struct ulp_run_record *ret_record);
 
+struct ulp_run_options;
+
 /* The version that the newest record with this step published, among those that the run's newest
- * record leads to. ULP_E_UNREACHABLE if there is none. */
+ * record leads to; that one must be trusted (options: trusted, max_age_ms; NULL is fine), and it must
+ * descend from every record that is read. ULP_E_UNREACHABLE if there is none. */
 ULP_API enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
+                                          const struct ulp_run_options *options,
                                           uint64_t *ret_version);
 
 /* ---- options and reports ----------------------------------------------------------------- */
@@ -74,10 +81,17 @@ struct ulp_run_options {
      * newer ones. 0: however old. */
     uint64_t max_age_ms;
 
-    /* Followers. */
+    /* Publishers cut every patch along a tiling, so that each follower may fetch the tiles that it
+     * holds: see docs/tiles.md. Who opens a follower with one says which tile, from 1. */
+    const struct ulp_tiling *tiling;
+    unsigned tile;
+
+    /* Followers, and publishers that go on with a run. */
     uint64_t ahead_bytes; /* of patches that are fetched before their turn; 0: 256 MiB */
-    const char *base;     /* a model on disk to start from, if it is one that the run has known */
-    int stop_at_version;  /* go no further than `version`, which the map must still lead to */
+    const char *base;     /* a model on disk to start from: a state that the map has an anchor of */
+
+    /* Followers. */
+    int stop_at_version; /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 
     /* Called with the bytes of the newest record that was accepted, before anything of it is used:
@@ -188,7 +202,12 @@ ULP_API enum ulp_status ulp_publisher_anchor(struct ulp_publisher *publisher,
 
 struct ulp_follower;
 
-/* Into a directory, as ulp_follow(). */
+/*
+ * Into a directory, as ulp_follow(). With options.tile, only that tile of options.tiling and the
+ * common part are fetched and held, as with ulp_follower_open_tile(): `current` is a model whose
+ * files have the headers and lengths of the whole one, with holes, which read as zeros, where other
+ * tiles are. So does ulp_follow().
+ */
 ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run,
                                           const char *directory,
                                           const struct ulp_run_options *options,
@@ -196,13 +215,29 @@ ULP_API enum ulp_status ulp_follower_open(struct ulp_store *store, const char *r
 
 /*
  * Into memory of the caller: all tensors of the model. If they hold a state that the run's map
- * knows (an anchor's, or the newest), only patches are fetched; otherwise the first poll loads an
- * anchor into them. From then on only ulp_follower_apply() writes there.
+ * knows and that one can start from (an anchor's, or the newest where its version is a multiple of
+ * 8), only patches are fetched; otherwise the first poll loads an anchor into them. From then on
+ * only ulp_follower_apply() writes there.
  */
 ULP_API enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
                                                  const struct ulp_tensor *tensors, size_t count,
                                                  const struct ulp_run_options *options,
                                                  struct ulp_follower **ret_follower);
+
+/*
+ * The same for a rank that holds a tile: options.tile of options.tiling, and the common part.
+ * `tensors` are all tensors of the model, with their full shapes, as ulp_weights_new_tile() takes
+ * them: only bytes of the two tiles are ever read or written, and only their patches are fetched.
+ * The first poll loads an anchor, which is fetched whole, one file at a time.
+ *
+ * The run must be published with a tiling of the same rules and number of tiles: ULP_E_UNREACHABLE
+ * if it is not cut into as many, ULP_E_REGIONS if it is cut otherwise. ULP_E_REGIONS also for a
+ * tile that has nothing of these tensors.
+ */
+ULP_API enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                               const struct ulp_tensor *tensors, size_t count,
+                                               const struct ulp_run_options *options,
+                                               struct ulp_follower **ret_follower);
 ULP_API void ulp_follower_close(struct ulp_follower *follower);
 
 /* Looks at the log, fetches, verifies, decodes and stages what comes next. Nobody sees anything of
@@ -214,6 +249,71 @@ ULP_API enum ulp_status ulp_follower_poll(struct ulp_follower *follower,
  * whoever lags polls and applies several times (`apply_left`). ULP_E_USAGE if nothing is ready. */
 ULP_API enum ulp_status ulp_follower_apply(struct ulp_follower *follower,
                                            struct ulp_run_report *ret_report);
+
+/* ---- writers of tiles -------------------------------------------------------------------- */
+
+/*
+ * A trainer that no single process holds: each rank makes and stores the patch of its own tile, one
+ * of them joins the parts and adds the one record that publishes them all, or nothing is published.
+ *
+ *     ulp_tile_writer_contribute(writer, tensors, count, step, &mine, &bytes, NULL);   every rank
+ *     ... mine goes to the committing rank, by whatever the ranks talk with ...
+ *     ulp_tile_writer_commit(writer, all, sizes, tiles, step, NULL);                    one rank
+ *     ... a barrier ...
+ *     ulp_tile_writer_settle(writer, &report);                                          every rank
+ *
+ * A run begins with a whole state: one ulp_publish(), or a publisher, of the initial model. Anchors
+ * come from whoever holds the whole state, now and then: ulp_publisher_open() and
+ * ulp_publisher_anchor(). docs/tiles.md says more.
+ */
+struct ulp_tile_writer;
+
+/*
+ * For tile options.tile of options.tiling; the rank of tile 1 makes the common part too. `tensors`
+ * describe the whole state; data is not looked at. The writer keeps a copy of its own of what it
+ * published last, which the first contribution gets from the store. options.sign is the committer's.
+ */
+ULP_API enum ulp_status ulp_tile_writer_open(struct ulp_store *store, const char *run,
+                                             const struct ulp_tensor *tensors, size_t count,
+                                             const struct ulp_run_options *options,
+                                             struct ulp_tile_writer **ret_writer);
+ULP_API void ulp_tile_writer_close(struct ulp_tile_writer *writer);
+
+/*
+ * Compares the tile in `tensors` (as ulp_weights_new_tile() takes them: of other tiles nothing is
+ * read) with the newest version, stores the patch and checks it. What is to be sent to the
+ * committing rank is the writer's, and stays until the next contribution. Nobody sees anything yet.
+ */
+ULP_API enum ulp_status ulp_tile_writer_contribute(struct ulp_tile_writer *writer,
+                                                   const struct ulp_tensor *tensors, size_t count,
+                                                   uint64_t step, const void **ret_contribution,
+                                                   size_t *ret_bytes,
+                                                   struct ulp_run_report *ret_report);
+
+/*
+ * Publishes the contributions of all ranks as the next version, or nothing: all of them start from
+ * the run's newest version, are for this step, and are for each tile once; their patches are where
+ * they should be, and cover just what their tiles are. Of the patches only the tables are read.
+ *
+ * ULP_E_FENCED if somebody else published a version meanwhile; ULP_E_REGIONS if one is missing or of
+ * another tiling, ULP_E_DUPLICATE if one is there twice; ULP_E_USAGE for another step;
+ * ULP_E_CHECKSUM, ULP_E_RECORD, ULP_E_VERSION and ULP_E_LIMIT for bytes that are no contribution;
+ * ULP_E_OTHER_RUN, ULP_E_WRONG_BASE, ULP_E_PART, ULP_E_PART_MISSING for one that does not hold;
+ * ULP_E_PART_MISSING also if a deletion was announced that may have hit the parts: contribute again.
+ */
+ULP_API enum ulp_status ulp_tile_writer_commit(struct ulp_tile_writer *writer,
+                                               const void *const *contributions,
+                                               const size_t *sizes, size_t count, uint64_t step,
+                                               struct ulp_run_report *ret_report);
+
+/*
+ * Looks at the log for what became of the last contribution. Published: the writer's copy moves on,
+ * and `fresh` is 1. Nothing was published yet: it stays, `fresh` is 0, and this can be asked again.
+ * ULP_E_FENCED if another version was published instead; the copy then is that version's, and the
+ * writer can be used.
+ */
+ULP_API enum ulp_status ulp_tile_writer_settle(struct ulp_tile_writer *writer,
+                                               struct ulp_run_report *ret_report);
 
 /* ---- care ------------------------------------------------------------------------------- */
 
@@ -231,6 +331,7 @@ struct ulp_collect_options {
     uint64_t grace_ms;     /* between the announcement and the deletion; 0: one hour */
     int now;               /* no grace at all: nobody else is at work */
     int dry_run;           /* say what would be done */
+    int only_delete;       /* what was announced; announce nothing: for copies */
     unsigned keep_anchors; /* of the map, with all that leads on from them; 0: as it is */
     const struct ulp_key *sign;
     const struct ulp_public_key *trusted;
@@ -259,6 +360,19 @@ ULP_API enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run
 ULP_API enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run,
                                       const struct ulp_key *from, const struct ulp_key *to,
                                       struct ulp_run_report *ret_report);
+
+/* ---- a copy elsewhere -------------------------------------------------------------------- */
+
+/*
+ * Brings the copy of a run in store `to` to where it is in store `from`: the same records, byte for
+ * byte, with every part that the newest one names, verified on the way. So a site fetches each byte
+ * once, and its workers follow the copy. Options: trusted, max_age_ms. Nobody else may publish to
+ * the copy: ULP_E_FORK. What the copy does not need any more ulp_run_collect() deletes there, with
+ * `only_delete`.
+ */
+ULP_API enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to,
+                                       const char *run, const struct ulp_run_options *options,
+                                       struct ulp_run_report *ret_report);
 
 /* ---- is it whole? ------------------------------------------------------------------------ */
 

@@ -6,9 +6,12 @@
 #include "sync/collect.h"
 #include "sync/commit.h"
 #include "sync/memory_holder.h"
+#include "sync/mirror.h"
 #include "sync/publisher.h"
 #include "sync/replica.h"
 #include "sync/tend.h"
+#include "sync/tile_holder.h"
+#include "sync/tile_writer.h"
 
 #include <ulpsync/run.h>
 
@@ -63,33 +66,41 @@ enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t 
     return status;
 }
 
-/* From the newest record back to the oldest version that can still be had. */
-static enum ulp_status find_step(struct ulp_store *store, const char *run,
-                                 const struct record *head, uint64_t step, uint64_t *ret_version) {
-    struct ulp_run_record record = record_summary(head);
-    const uint64_t oldest = record.oldest;
+/* From the newest record, which is taken over, back to the oldest version that can still be had. */
+static enum ulp_status find_step(struct log_view *view, struct log_entry *at, uint64_t step,
+                                 uint64_t *ret_version) {
+    const uint64_t oldest = record_summary(&at->record).oldest;
     enum ulp_status status = ULP_OK;
 
-    while (!status && record.step != step && record.version > oldest)
-        status = ulp_run_read(store, run, record.sequence - 1, &record);
-    if (!status && record.step != step)
+    while (!status && at->record.step != step && at->record.version > oldest) {
+        struct log_entry before = {0};
+
+        status = log_ancestor(view, at, at->record.sequence - 1, &before);
+        log_entry_release(at);
+        *at = before;
+    }
+    if (!status && at->record.step != step)
         status = fail(ULP_E_UNREACHABLE, "no version that can be had any more has step %llu",
                       (unsigned long long)step);
     if (!status)
-        *ret_version = record.version;
+        *ret_version = at->record.version;
     return status;
 }
 
 enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint64_t step,
-                                  uint64_t *ret_version) {
+                                  const struct ulp_run_options *options, uint64_t *ret_version) {
+    struct log_view view = {.store = store, .run = run};
     struct log_entry head = {0};
     enum ulp_status status;
 
     if (!store || !run || !ret_version)
         return missing(__func__);
-    status = read_head(store, run, &head);
+    options = options ? options : &plain_options;
+    view.trust = (struct trust){options->trusted, options->trusted_count};
+    view.max_age_ms = options->max_age_ms;
+    status = log_advance(&view, false, &head);
     if (!status)
-        status = find_step(store, run, &head.record, step, ret_version);
+        status = find_step(&view, &head, step, ret_version);
     log_entry_release(&head);
     return status;
 }
@@ -105,7 +116,7 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     if (!store || !run || !ret_publisher)
         return missing(__func__);
     options = options ? options : &plain_options;
-    status = directory ? replica_open(directory, &holder)
+    status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);
 }
@@ -178,14 +189,17 @@ enum ulp_status ulp_follower_open(struct ulp_store *store, const char *run, cons
                                   const struct ulp_run_options *options,
                                   struct ulp_follower **ret_follower) {
     struct holder *holder = NULL;
-    enum ulp_status status;
+    struct slice slice;
+    enum ulp_status status = ULP_OK;
 
     if (!store || !run || !directory || !ret_follower)
         return missing(__func__);
-    status = replica_open(directory, &holder);
-    return status
-               ? status
-               : follower_new(store, run, options ? options : &plain_options, holder, ret_follower);
+    options = options ? options : &plain_options;
+    if (options->tile)
+        status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = replica_open(directory, options->tile ? &slice : NULL, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 
 enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *run,
@@ -199,6 +213,22 @@ enum ulp_status ulp_follower_open_memory(struct ulp_store *store, const char *ru
         return missing(__func__);
     options = options ? options : &plain_options;
     status = memory_holder_open(tensors, count, options, &holder);
+    return status ? status : follower_new(store, run, options, holder, ret_follower);
+}
+
+enum ulp_status ulp_follower_open_tile(struct ulp_store *store, const char *run,
+                                       const struct ulp_tensor *tensors, size_t count,
+                                       const struct ulp_run_options *options,
+                                       struct ulp_follower **ret_follower) {
+    struct holder *holder = NULL;
+    struct slice slice;
+    enum ulp_status status;
+
+    if (!store || !run || !tensors || !options || !ret_follower)
+        return missing(__func__);
+    status = slice_make(options->tiling, options->tile, true, &slice);
+    if (!status)
+        status = tile_holder_open(tensors, count, false, &slice, options, &holder);
     return status ? status : follower_new(store, run, options, holder, ret_follower);
 }
 
@@ -238,6 +268,67 @@ enum ulp_status ulp_follow(struct ulp_store *store, const char *run, const char 
     return status;
 }
 
+/* ---- writers of tiles ---- */
+
+enum ulp_status ulp_tile_writer_open(struct ulp_store *store, const char *run,
+                                     const struct ulp_tensor *tensors, size_t count,
+                                     const struct ulp_run_options *options,
+                                     struct ulp_tile_writer **ret_writer) {
+    return store && run && tensors && options && ret_writer
+               ? tile_writer_new(store, run, tensors, count, options, ret_writer)
+               : missing(__func__);
+}
+
+void ulp_tile_writer_close(struct ulp_tile_writer *writer) {
+    tile_writer_free(writer);
+}
+
+enum ulp_status ulp_tile_writer_contribute(struct ulp_tile_writer *writer,
+                                           const struct ulp_tensor *tensors, size_t count,
+                                           uint64_t step, const void **ret_contribution,
+                                           size_t *ret_bytes, struct ulp_run_report *ret_report) {
+    const struct given given = {.tensors = tensors, .count = count};
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!writer || !tensors || !ret_contribution || !ret_bytes)
+        return missing(__func__);
+    status = tile_writer_contribute(writer, &given, step, &report);
+    if (!status) {
+        *ret_contribution = writer->contribution.data;
+        *ret_bytes = writer->contribution.used;
+    }
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_tile_writer_commit(struct ulp_tile_writer *writer,
+                                       const void *const *contributions, const size_t *sizes,
+                                       size_t count, uint64_t step,
+                                       struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!writer || (count && (!contributions || !sizes)))
+        return missing(__func__);
+    for (size_t i = 0; i < count; i++) {
+        if (!contributions[i])
+            return missing(__func__);
+    }
+    status = tile_writer_commit(writer, contributions, sizes, count, step, &report);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+enum ulp_status ulp_tile_writer_settle(struct ulp_tile_writer *writer,
+                                       struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status = writer ? tile_writer_settle(writer, &report) : missing(__func__);
+
+    give_report(status, &report, ret_report);
+    return status;
+}
+
 /* ---- care ---- */
 
 enum ulp_status ulp_run_tend(struct ulp_store *store, const char *run, const char *directory,
@@ -270,7 +361,7 @@ enum ulp_status ulp_run_collect(struct ulp_store *store, const char *run,
 
 enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const struct ulp_key *from,
                               const struct ulp_key *to, struct ulp_run_report *ret_report) {
-    const struct addition addition = {.folder = UINT64_MAX, .hand_over_from = from, .key = to};
+    const struct addition addition = {.hand_over_from = from, .key = to};
     struct ulp_run_report report = {0};
     struct ulp_follower *follower = NULL;
     struct holder *holder = NULL;
@@ -290,6 +381,21 @@ enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run, const st
         report.head = record_summary(&follower->holder->seen.record);
     report.fresh = !status;
     follower_free(follower);
+    give_report(status, &report, ret_report);
+    return status;
+}
+
+/* ---- copies ---- */
+
+enum ulp_status ulp_run_mirror(struct ulp_store *from, struct ulp_store *to, const char *run,
+                               const struct ulp_run_options *options,
+                               struct ulp_run_report *ret_report) {
+    struct ulp_run_report report = {0};
+    enum ulp_status status;
+
+    if (!from || !to || !run)
+        return missing(__func__);
+    status = mirror(from, to, run, options ? options : &plain_options, &report);
     give_report(status, &report, ret_report);
     return status;
 }

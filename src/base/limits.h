@@ -61,6 +61,9 @@
 #define LIMIT_ANCHOR_FILES 8192u
 #define LIMIT_REFERENCE_BYTES 1024u
 
+/* What a rank sends to whoever commits: some 50 bytes for each part. */
+#define LIMIT_CONTRIBUTION_BYTES (1u << 20)
+
 /* How often the key that signs a run may change. */
 #define LIMIT_HANDOVERS 64u
 

@@ -58,7 +58,7 @@ enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *ar
     size_t count = 0;
     enum ulp_status status = arena_zeroed(arena, record->way_count, sizeof *ways, &ways);
 
-    if (status || record->anchor_count <= anchors)
+    if (status || !anchors || record->anchor_count <= anchors)
         return status;
     record->anchors += record->anchor_count - anchors;
     record->anchor_count = anchors;
@@ -69,6 +69,40 @@ enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *ar
     record->ways = ways;
     record->way_count = count;
     return ULP_OK;
+}
+
+/* The patches that are wanted lie apart, so they are put side by side. */
+static enum ulp_status slice_way(const struct way *way, unsigned tile, bool common,
+                                 struct arena *arena, struct way *ret_way) {
+    struct stored_patch *patches = NULL;
+    enum ulp_status status = arena_zeroed(arena, 2, sizeof *patches, &patches);
+
+    if (status)
+        return status;
+    *ret_way = *way;
+    ret_way->patches = patches;
+    ret_way->patch_count = 0;
+    if (common)
+        patches[ret_way->patch_count++] = way->patches[0];
+    patches[ret_way->patch_count++] = way->patches[tile];
+    return ULP_OK;
+}
+
+enum ulp_status map_slice(const struct record *record, unsigned tiles, unsigned tile, bool common,
+                          struct arena *arena, struct record *ret_sliced) {
+    struct record sliced = *record;
+    struct way *ways = NULL;
+    enum ulp_status status = arena_zeroed(arena, record->way_count, sizeof *ways, &ways);
+
+    sliced.ways = ways;
+    sliced.way_count = 0;
+    for (size_t i = 0; !status && i < record->way_count; i++) {
+        if (record->ways[i].patch_count == (size_t)tiles + 1)
+            status = slice_way(&record->ways[i], tile, common, arena, &ways[sliced.way_count++]);
+    }
+    if (!status)
+        *ret_sliced = sliced;
+    return status;
 }
 
 const struct way *map_way(const struct record *record, uint64_t from, uint64_t to) {

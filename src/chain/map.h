@@ -18,8 +18,17 @@ enum ulp_status map_add_way(struct record *record, const struct way *way, struct
 enum ulp_status map_add_anchor(struct record *record, const struct anchor *anchor,
                                struct arena *arena);
 
-/* Lets go of all but the newest `anchors` anchors, and of ways from in front of those. */
+/* Lets go of all but the newest `anchors` anchors, and of ways from in front of those; with 0 of
+ * nothing. */
 enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *arena);
+
+/*
+ * The map as the holder of a tile sees it: of each way that is cut into `tiles` tiles only the
+ * patch of tile `tile`, from 1, behind that of the common one if that is wanted too; other ways are
+ * not for it. Anchors are as they were.
+ */
+enum ulp_status map_slice(const struct record *record, unsigned tiles, unsigned tile, bool common,
+                          struct arena *arena, struct record *ret_sliced);
 
 /* The way between two versions, or NULL. */
 const struct way *map_way(const struct record *record, uint64_t from, uint64_t to);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Ways are sorted by the version that they lead to, so one pass over them finds the cheapest way to
- * each. A place is a version, and whether the one in front of it is held too.
+ * each. A place is a version, and whether the one in front of it is held too: who took the step from
+ * there in tiles does not remember how the elements moved.
  */
 #include "chain/plan.h"
+
+#include "base/quote.h"
 
 #include <string.h>
 
@@ -60,12 +63,13 @@ static void follow_ways(struct search *search, const struct record *record) {
         size_t from = best_start(search, way);
 
         if (from < search->count)
-            add_start(search, (struct place){.version = way->to,
-                                             .bytes = search->places[from].bytes + way_bytes(way),
-                                             .anchor = search->places[from].anchor,
-                                             .last = way,
-                                             .from = from,
-                                             .before = way->to == way->from + 1});
+            add_start(search,
+                      (struct place){.version = way->to,
+                                     .bytes = add_bytes(search->places[from].bytes, way_bytes(way)),
+                                     .anchor = search->places[from].anchor,
+                                     .last = way,
+                                     .from = from,
+                                     .before = way->to == way->from + 1 && way->patch_count == 1});
     }
 }
 
@@ -87,6 +91,21 @@ static enum ulp_status trace_back(const struct search *search, size_t end, struc
     return ULP_OK;
 }
 
+/* Anchors by reference are no start for who has not got the model that they name. */
+static enum ulp_status unreachable(const struct record *record, uint64_t to) {
+    for (size_t i = 0; i < record->anchor_count; i++) {
+        if (*record->anchors[i].reference)
+            return fail(ULP_E_UNREACHABLE,
+                        "nothing in the store leads to version %llu; the run begins with the model "
+                        "%s: get that, and name it as the base to start from",
+                        (unsigned long long)to, quote(record->anchors[i].reference).text);
+    }
+    return fail(ULP_E_UNREACHABLE,
+                "nothing in the store leads to version %llu any more, from what is held or from "
+                "an anchor",
+                (unsigned long long)to);
+}
+
 enum ulp_status plan_make(const struct record *record, const struct held *held, uint64_t to,
                           struct arena *arena, struct plan *ret_plan) {
     struct search search = {0};
@@ -101,11 +120,7 @@ enum ulp_status plan_make(const struct record *record, const struct held *held, 
     follow_ways(&search, record);
     best = best_start(&search, &(struct way){.from = to});
     if (best == search.count)
-        return fail(
-            ULP_E_UNREACHABLE,
-            "nothing in the store leads to version %llu any more, from what is held or from "
-            "an anchor",
-            (unsigned long long)to);
+        return unreachable(record, to);
     status = trace_back(&search, best, arena, &plan);
     if (!status)
         *ret_plan = plan;

@@ -41,7 +41,7 @@ uint64_t anchor_bytes(const struct anchor *anchor) {
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < anchor->file_count; i++)
-        bytes += anchor->files[i].part.bytes;
+        bytes = add_bytes(bytes, anchor->files[i].part.bytes);
     return bytes;
 }
 
@@ -50,7 +50,7 @@ uint64_t way_bytes(const struct way *way) {
 
     for (size_t i = 0; i < way->patch_count; i++) {
         for (size_t k = 0; k < way->patches[i].part_count; k++)
-            bytes += way->patches[i].parts[k].bytes;
+            bytes = add_bytes(bytes, way->patches[i].parts[k].bytes);
     }
     return bytes;
 }
@@ -175,7 +175,7 @@ static enum ulp_status put_head(struct buffer *out, const struct record *record)
         status = put_numbers(out, numbers, sizeof numbers / sizeof numbers[0]);
     if (!status)
         status = buffer_append(out, record->root.bytes, ULP_ROOT_BYTES);
-    return status ? status : put_varint(out, record->boundary);
+    return status ? status : put_numbers(out, (uint64_t[]){record->elements, record->boundary}, 2);
 }
 
 static enum ulp_status put_map(struct buffer *out, const struct record *record) {

@@ -37,13 +37,14 @@ struct part {
     struct hash hash;
 };
 
-/* A patch in the store: its parts, one after the other. */
+/* A patch in the store: its parts, one after the other; none for a tile that has nothing. */
 struct stored_patch {
     const struct part *parts;
     size_t part_count;
 };
 
-/* What leads from one version to a later one: one whole patch, or partial ones that tile it. */
+/* What leads from one version to a later one: one whole patch, or partial ones that tile it, the
+ * common tile's first. */
 struct way {
     uint64_t from, to;
     bool history;      /* it needs the moves into `from` */
@@ -87,6 +88,7 @@ struct record {
     uint64_t epoch, version, step;
     uint64_t time_ms;     /* since 1970; a label */
     struct ulp_root root; /* of the version */
+    uint64_t elements;    /* of the state; a label */
 
     /* The newest record that announced deletion: parts in folders below it that its map does not
      * name may be gone. 0: nothing was ever deleted. */
@@ -118,8 +120,12 @@ enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *ar
 
 enum ulp_status hash_of(const void *data, size_t bytes, struct hash *ret_hash);
 
+/* All parts together; UINT64_MAX if a record that nobody can keep says more. */
 uint64_t way_bytes(const struct way *way);
 uint64_t anchor_bytes(const struct anchor *anchor);
+static inline uint64_t add_bytes(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 
 /* RUN/log/SEQUENCE and RUN/part/FOLDER/HASH; the text has room for a key. */
 void record_key(const char *run, uint64_t sequence, char *key);

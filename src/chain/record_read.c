@@ -104,8 +104,8 @@ static enum ulp_status read_patch(struct cursor *cursor, struct arena *arena, si
     enum ulp_status status;
 
     patch->part_count = (size_t)cursor_varint_upto(cursor, *left);
-    if (!patch->part_count)
-        return malformed("a patch without parts, or with too many");
+    if (cursor->failed)
+        return malformed("a patch with too many parts");
     *left -= patch->part_count;
     status = arena_zeroed(arena, patch->part_count, sizeof *parts, &parts);
     for (size_t i = 0; !status && i < patch->part_count; i++)
@@ -131,6 +131,8 @@ static enum ulp_status read_way(struct cursor *cursor, struct arena *arena, stru
     for (size_t i = 0; !status && i < way->patch_count; i++)
         status = read_patch(cursor, arena, &left, &patches[i]);
     way->patches = patches;
+    if (!status && left == LIMIT_PARTS) /* single tiles may have none, but not all of them */
+        status = malformed("a way without parts");
     return status;
 }
 
@@ -239,6 +241,7 @@ static enum ulp_status read_head(struct cursor *cursor, struct record *record) {
     record->step = cursor_varint(cursor);
     record->time_ms = cursor_varint(cursor);
     take(cursor, record->root.bytes, ULP_ROOT_BYTES);
+    record->elements = cursor_varint(cursor);
     record->boundary = cursor_varint_upto(cursor, record->sequence);
     if (cursor->failed)
         return malformed("it ends within its head");
@@ -255,8 +258,7 @@ enum ulp_status record_read(const uint8_t *bytes, size_t count, struct arena *ar
     enum ulp_status status;
 
     if (count > LIMIT_RECORD_BYTES)
-        return fail(ULP_E_LIMIT, "a record of %zu bytes; the limit is %u", count,
-                    LIMIT_RECORD_BYTES);
+        return malformed("it is longer than a record may be");
     status = check_magic(bytes, count);
     if (!status)
         status = check_hash(&cursor);

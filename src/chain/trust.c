@@ -17,11 +17,12 @@ static bool same_key(const struct ulp_public_key *a, const struct ulp_public_key
 static enum ulp_status check_signature(const struct record *record, const uint8_t *bytes,
                                        size_t count) {
     const size_t end = count - SIGNATURE_END;
+    enum ulp_status status = ed25519_verify(record->signer.bytes, bytes, end, bytes + end);
 
-    if (ed25519_verify(record->signer.bytes, bytes, end, bytes + end))
-        return fail(ULP_E_SIGNATURE, "the signature of record %llu is wrong",
-                    (unsigned long long)record->sequence);
-    return ULP_OK;
+    if (status == ULP_E_SIGNATURE)
+        status = fail(ULP_E_SIGNATURE, "the signature of record %llu is wrong",
+                      (unsigned long long)record->sequence);
+    return status;
 }
 
 /* What the old key signs when it hands over. */
@@ -37,12 +38,14 @@ static void handover_bytes(const uint8_t *run, const struct handover *handover,
 static enum ulp_status check_handover(const struct record *record,
                                       const struct handover *handover) {
     uint8_t text[HANDOVER_BYTES];
+    enum ulp_status status;
 
     handover_bytes(record->run, handover, text);
-    if (ed25519_verify(handover->from.bytes, text, sizeof text, handover->signature))
-        return fail(ULP_E_SIGNATURE, "the key of record %llu was not handed over to it",
-                    (unsigned long long)record->sequence);
-    return ULP_OK;
+    status = ed25519_verify(handover->from.bytes, text, sizeof text, handover->signature);
+    if (status == ULP_E_SIGNATURE)
+        status = fail(ULP_E_SIGNATURE, "the key of record %llu was not handed over to it",
+                      (unsigned long long)record->sequence);
+    return status;
 }
 
 static bool is_trusted(const struct trust *trust, const struct ulp_public_key *key) {

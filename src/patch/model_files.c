@@ -185,14 +185,8 @@ enum ulp_status model_prepare(const struct ulp_model *model, const struct ulp_pa
                               struct ulp_weights **ret_weights, struct ulp_apply **ret_apply) {
     struct ulp_pool *pool = options ? options->pool : NULL;
     const struct ulp_progress *progress = options ? options->progress : NULL;
-    enum ulp_status status;
+    enum ulp_status status = weights_new(model->tensors, model->count, pool, progress, ret_weights);
 
-    for (size_t i = 0; i < count; i++) {
-        if (!patches[i]->table.grid.whole) /* files are written in blocks of whole tensors */
-            return fail(ULP_E_REGIONS, "%s covers only regions; files are patched by whole patches",
-                        quote(patches[i]->name).text);
-    }
-    status = weights_new(model->tensors, model->count, pool, progress, ret_weights);
     if (!status && history)
         status = weights_remember_in(*ret_weights, history->tensors, history->count,
                                      apply_room(options), pool, progress);
@@ -237,8 +231,13 @@ enum ulp_status model_patch_in_place(const char *path, const struct ulp_patch *p
     struct ulp_apply *apply = NULL;
     uint64_t started;
     bool recovered;
-    enum ulp_status status = open_for_writing(path, &open);
+    enum ulp_status status;
 
+    if (!patch->table.grid.whole) /* the journal speaks of blocks of whole tensors */
+        return fail(ULP_E_REGIONS,
+                    "%s covers only regions; files are patched in place by whole patches",
+                    quote(patch->name).text);
+    status = open_for_writing(path, &open);
     if (!status)
         status = recover(path, &open, &recovered);
     if (!status)

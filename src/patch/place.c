@@ -132,6 +132,19 @@ void place_replace_split(const struct block_walk *block, const void *data,
     }
 }
 
+enum ulp_status place_each_stretch(const struct block_walk *block, const void *elements,
+                                   place_stretch_fn fn, void *user) {
+    const unsigned width = width_of(block);
+    enum ulp_status status = ULP_OK;
+
+    for (struct span span = {0}; !status && span.first + span.words < block->words;) {
+        span = span_at(block, span.first + span.words);
+        status = fn(user, span.offset, (const uint8_t *)elements + (size_t)span.first * width,
+                    (size_t)span.words * width);
+    }
+    return status;
+}
+
 #define DEFINE_SWAP(WIDTH, TYPE)                                                                   \
     static void swap_##WIDTH(uint8_t *data, const uint32_t *positions, uint32_t count,             \
                              uint8_t *values) {                                                    \

@@ -34,6 +34,13 @@ void place_replace_split(const struct block_walk *block, const void *data,
 void place_swap(const struct block_walk *block, void *data, const uint32_t *positions,
                 uint32_t count, void *values);
 
+/* Goes through the stretches of the block that are contiguous in the tensor: where each begins there,
+ * in bytes, and its part of `elements`, which are the block's, end to end. */
+typedef enum ulp_status (*place_stretch_fn)(void *user, uint64_t offset, const void *data,
+                                            size_t bytes);
+enum ulp_status place_each_stretch(const struct block_walk *block, const void *elements,
+                                   place_stretch_fn fn, void *user);
+
 /* Byte of the tensor where an element of the block is. */
 uint64_t place_offset(const struct block_walk *block, uint32_t position);
 

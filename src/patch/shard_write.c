@@ -36,16 +36,29 @@ enum ulp_status tensor_places(const struct ulp_model *model, struct tensor_place
     return status;
 }
 
+/* Where in its file a tensor's bytes go. */
+struct destination {
+    const struct shard_writer *writer;
+    const struct tensor_place *place;
+};
+
+static enum ulp_status put_stretch(void *user, uint64_t offset, const void *data, size_t bytes) {
+    const struct destination *to = user;
+
+    return to->writer->put(to->writer->user, to->place->shard, to->place->offset + offset, data,
+                           bytes);
+}
+
 enum ulp_status shard_write_block(void *user, const struct staged_block *staged) {
     const struct shard_writer *writer = user;
     const struct block_walk *block = &staged->block;
     const unsigned width = block->chunk->kind.width;
     const size_t tensor = piece_region(block->grid, block->piece)->tensor;
-    const size_t bytes = (size_t)block->words * width;
-    const uint64_t offset = place_offset(block, 0);
+    struct destination to = {writer, &writer->places[tensor]};
+    const void *old = place_read(block, writer->model->tensors[tensor].data, writer->block);
 
-    memcpy(writer->block, (const uint8_t *)writer->model->tensors[tensor].data + offset, bytes);
+    if (old != writer->block)
+        memcpy(writer->block, old, (size_t)block->words * width);
     scan_kernels(width)->scatter(writer->block, staged->positions, staged->count, staged->values);
-    return writer->put(writer->user, writer->places[tensor].shard,
-                       writer->places[tensor].offset + offset, writer->block, bytes);
+    return place_each_stretch(block, writer->block, put_stretch, &to);
 }

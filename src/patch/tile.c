@@ -174,6 +174,10 @@ void tiling_free(struct ulp_tiling *tiling) {
     mem_free(tiling);
 }
 
+unsigned tiling_count(const struct ulp_tiling *tiling) {
+    return tiling->count;
+}
+
 /* Each `*` first takes nothing; where that fails, the last one takes a byte more. An earlier one
  * need not be tried again: whatever it could take, the last one can. */
 static bool matches(const char *pattern, const char *name) {

@@ -11,6 +11,7 @@
 #include "patch/model_files.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
+#include "tensor/tensor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -115,13 +116,18 @@ static enum ulp_status put_file(const struct work *work, const struct record *re
     return status;
 }
 
-static bool is_weights(const char *name) {
-    static const char end[] = ".safetensors", index_end[] = ".safetensors.index.json";
-    const size_t length = strlen(name);
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
 
-    return (length >= sizeof end - 1 && !strcmp(name + length - (sizeof end - 1), end)) ||
-           (length >= sizeof index_end - 1 &&
-            !strcmp(name + length - (sizeof index_end - 1), index_end));
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static bool is_shard(const char *name) {
+    return ends_with(name, ".safetensors");
+}
+
+static bool is_weights(const char *name) {
+    return is_shard(name) || ends_with(name, ".safetensors.index.json");
 }
 
 enum ulp_status anchor_files_put(const struct work *work, const struct record *record,
@@ -147,31 +153,50 @@ enum ulp_status anchor_files_put(const struct work *work, const struct record *r
 
 /* ---- fetching ---- */
 
-enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
-                                 const char *directory) {
+static void count_file(const struct work *work, const struct anchor_file *file) {
+    work->report->fetched_bytes += file->part.bytes;
+    work->report->anchor_bytes += file->part.bytes;
+    work->report->fetched_objects++;
+}
+
+static enum ulp_status get_file(const struct work *work, const struct anchor_file *file,
+                                const char *directory) {
+    char path[PATH_MAX];
+    enum ulp_status status = join(directory, file->name, path);
+
+    if (!status)
+        status = part_get_file(work->store, work->run, &file->part, path);
+    if (!status)
+        count_file(work, file);
+    return status;
+}
+
+static enum ulp_status get_files(const struct work *work, const struct anchor *anchor,
+                                 bool with_shards, const char *directory) {
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = ULP_OK;
 
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        const struct anchor_file *file = &anchor->files[i];
-        char path[PATH_MAX];
-
-        status = join(directory, file->name, path);
-        if (!status)
-            status = part_get_file(work->store, work->run, &file->part, path);
-        if (!status) {
-            work->report->fetched_bytes += file->part.bytes;
-            work->report->anchor_bytes += file->part.bytes;
-            work->report->fetched_objects++;
-        }
+        if (with_shards || !is_shard(anchor->files[i].name))
+            status = get_file(work, &anchor->files[i], directory);
     }
     work_spent(&work->report->phases.fetch_ns, started);
     return status;
 }
 
+enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
+                                 const char *directory) {
+    return get_files(work, anchor, true, directory);
+}
+
+enum ulp_status anchor_files_get_beside(const struct work *work, const struct anchor *anchor,
+                                        const char *directory) {
+    return get_files(work, anchor, false, directory);
+}
+
 /* ---- copying ---- */
 
-static enum ulp_status copy_file(const char *from, const char *to) {
+enum ulp_status plain_file_copy(const char *from, const char *to) {
     struct file_map map = {0};
     enum ulp_status status = file_map_open(from, FILE_FOLLOW_LINKS, &map);
 
@@ -193,7 +218,7 @@ static enum ulp_status copy_directory(const char *path, const char *directory) {
         if (!status)
             status = join(directory, names.names[i], to);
         if (!status)
-            status = copy_file(from, to);
+            status = plain_file_copy(from, to);
     }
     arena_release(&arena);
     return status;
@@ -209,7 +234,7 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
     } else if (!status) {
         status = join(directory, MODEL_FILE_NAME, to);
         if (!status)
-            status = copy_file(path, to);
+            status = plain_file_copy(path, to);
     }
     mem_free(from);
     return status;
@@ -217,24 +242,35 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
 
 /* ---- references ---- */
 
-/* Names with their NUL, then bytes in 8, then the bytes, tensor by tensor in name order. */
+/* Name with its NUL, then bytes in 8, then the bytes. */
+static enum ulp_status hash_tensor(struct sha256 *hash, const struct ulp_tensor *tensor) {
+    uint8_t bytes[8];
+    enum ulp_status status = sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
+
+    store_le64(bytes, tensor->bytes);
+    if (!status)
+        status = sha256_add(hash, bytes, sizeof bytes);
+    return status ? status : sha256_add(hash, tensor->data, tensor->bytes);
+}
+
+/* Whoever gives tensors from memory gives them in any order; here it is that of their names. */
 enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
                              struct hash *ret_hash) {
     struct sha256 *hash = NULL;
-    enum ulp_status status = sha256_begin(&hash);
+    struct ulp_tensor *sorted = NULL;
+    enum ulp_status status = mem_zeroed(count, sizeof *sorted, &sorted);
 
-    for (size_t i = 0; !status && i < count; i++) {
-        uint8_t bytes[8];
-
-        store_le64(bytes, tensors[i].bytes);
-        status = sha256_add(hash, tensors[i].name, strlen(tensors[i].name) + 1);
-        if (!status)
-            status = sha256_add(hash, bytes, sizeof bytes);
-        if (!status)
-            status = sha256_add(hash, tensors[i].data, tensors[i].bytes);
+    if (!status && count) {
+        memcpy(sorted, tensors, count * sizeof *sorted);
+        status = tensor_sort("the state", sorted, count);
     }
+    if (!status)
+        status = sha256_begin(&hash);
+    for (size_t i = 0; !status && i < count; i++)
+        status = hash_tensor(hash, &sorted[i]);
     if (!status)
         status = sha256_end(hash, ret_hash->bytes);
     sha256_free(hash);
+    mem_free(sorted);
     return status;
 }

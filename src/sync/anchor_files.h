@@ -23,6 +23,13 @@ enum ulp_status anchor_files_put(const struct work *work, const struct record *r
 enum ulp_status anchor_files_get(const struct work *work, const struct anchor *anchor,
                                  const char *directory);
 
+/* The same without the files of weights. */
+enum ulp_status anchor_files_get_beside(const struct work *work, const struct anchor *anchor,
+                                        const char *directory);
+
+/* Copies one file to a free name. */
+enum ulp_status plain_file_copy(const char *from, const char *to);
+
 /* Copies the files of a model at `path`, a file or a directory, into a directory. */
 enum ulp_status model_files_copy(const char *path, const char *directory);
 

@@ -21,8 +21,7 @@ static bool is_damage(enum ulp_status status) {
     return status == ULP_E_PART || status == ULP_E_PART_MISSING || status == ULP_E_CHECKSUM ||
            status == ULP_E_RECORD || status == ULP_E_CHAIN || status == ULP_E_OTHER_RUN ||
            status == ULP_E_JUMP || status == ULP_E_SIGNATURE || status == ULP_E_UNSIGNED ||
-           status == ULP_E_NOT_FOUND || status == ULP_E_VERSION || status == ULP_E_LIMIT ||
-           status == ULP_E_FILE_KIND;
+           status == ULP_E_VERSION || status == ULP_E_LIMIT || status == ULP_E_FILE_KIND;
 }
 
 static enum ulp_status note(struct checking *c, const char *key, enum ulp_status status) {
@@ -49,7 +48,8 @@ static enum ulp_status check_link(const struct log_entry *before, const struct l
         return fail(ULP_E_OTHER_RUN, "the record belongs to another run than the one before it");
     if (memcmp(expected.ancestors, newer->ancestors, sizeof expected.ancestors) != 0)
         return fail(ULP_E_CHAIN, "the record does not follow the one before it");
-    if (newer->version < older->version || newer->boundary < older->boundary)
+    if (newer->version < older->version || newer->epoch < older->epoch ||
+        newer->boundary < older->boundary)
         return fail(ULP_E_CHAIN, "the record goes back behind the one before it");
     if (newer->version > older->version + 1 || newer->epoch > older->epoch + 1)
         return fail(ULP_E_JUMP, "the record leaves out a version");
@@ -63,6 +63,8 @@ static enum ulp_status check_record(struct checking *c, uint64_t sequence, struc
     enum ulp_status status = log_read(c->store, c->run, sequence, &entry);
 
     record_key(c->run, sequence, key);
+    if (status == ULP_E_NOT_FOUND)
+        status = fail(ULP_E_CHAIN, "the record is missing, though later ones are there");
     if (!status)
         status = check_link(last, &entry);
     c->health.records++;

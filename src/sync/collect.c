@@ -219,21 +219,20 @@ static enum ulp_status count_useless(const struct collecting *c, uint64_t *ret_c
         status = sweep_run(&sweep);
     arena_release(&arena);
     *ret_count = sweep.unnamed;
+    c->report->kept = sweep.kept;
     return status;
 }
 
 /* One announcement at a time: what waits is deleted first. */
 static enum ulp_status announce(const struct collecting *c) {
-    const struct addition addition = {.boundary = true,
-                                      .keep_anchors = c->options->keep_anchors,
-                                      .folder = UINT64_MAX,
-                                      .key = c->options->sign};
+    const struct addition addition = {
+        .boundary = true, .keep_anchors = c->options->keep_anchors, .key = c->options->sign};
     struct ulp_run_report ignored = {0};
     uint64_t useless = 0;
     bool moved = false;
     enum ulp_status status;
 
-    if (c->report->condemned)
+    if (c->report->condemned || c->options->only_delete)
         return ULP_OK;
     status = count_useless(c, &useless);
     if (status || !useless)

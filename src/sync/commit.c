@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "chain/map.h"
 #include "hash/key.h"
+#include "sync/rules.h"
 
 #include <string.h>
 
@@ -105,6 +106,24 @@ static enum ulp_status fenced(const struct ulp_follower *f, const struct record 
                 (unsigned long long)record->version, quote(f->run).text);
 }
 
+/* ULP_E_NOT_FOUND if a record has let the part go: it is in a folder below the boundary, and not in
+ * the map. */
+static enum ulp_status check_kept(void *user, const struct part *part) {
+    const struct record *seen = user;
+
+    return part->folder < seen->boundary && !map_names(seen, part) ? ULP_E_NOT_FOUND : ULP_OK;
+}
+
+/* Whether what is to be added names parts that may be deleted. */
+static bool names_lost_parts(const struct addition *a, struct record *seen) {
+    const struct record added = {.ways = a->way,
+                                 .way_count = a->way != NULL,
+                                 .anchors = a->anchor,
+                                 .anchor_count = a->anchor != NULL};
+
+    return map_each_part(&added, check_kept, seen) != ULP_OK;
+}
+
 /* Somebody was faster. Where one of the two only changes the map, that is no matter. */
 static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a, bool *moved) {
     struct holder *holder = f->holder;
@@ -115,7 +134,7 @@ static enum ulp_status take_in(struct ulp_follower *f, const struct addition *a,
 
     if (status)
         return status;
-    *moved = holder->seen.record.boundary > a->folder;
+    *moved = !rule_broken(RULE_STORE_AGAIN) && names_lost_parts(a, &holder->seen.record);
     if (a->version && holder->seen.record.version != version)
         return fenced(f, &holder->seen.record);
     return holder->seen.record.sequence == sequence
@@ -141,5 +160,5 @@ enum ulp_status commit(struct ulp_follower *f, const struct addition *addition,
     if (status || moved)
         return status;
     report->stored_objects++;
-    return f->holder->ops->keep(f->holder);
+    return holder_keep(f->holder);
 }

@@ -13,7 +13,6 @@ struct addition {
     bool version;                /* a new one, with this step and root */
     uint64_t step;
     struct ulp_root root;
-    uint64_t folder;                      /* of the parts */
     bool boundary;                        /* deletion is announced */
     const struct ulp_key *hand_over_from; /* or NULL */
     const struct ulp_key *key;            /* that signs; NULL: nobody */

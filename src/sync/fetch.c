@@ -19,8 +19,8 @@ void fetched_release(struct fetched *fetched) {
 }
 
 static enum ulp_status fetch_patch(struct ulp_store *store, const char *run,
-                                   const struct stored_patch *stored, struct fetched *fetched,
-                                   size_t index) {
+                                   const struct stored_patch *stored, struct fetched *fetched) {
+    const size_t index = fetched->count++;
     struct spool *spool = &fetched->spools[index];
     const uint8_t *data = NULL;
     size_t bytes = 0;
@@ -39,13 +39,15 @@ static enum ulp_status fetch_patch(struct ulp_store *store, const char *run,
 
 enum ulp_status fetch_way(struct ulp_store *store, const char *run, const struct way *way,
                           struct fetched *ret_fetched) {
-    struct fetched fetched = {.count = way->patch_count};
-    enum ulp_status status = mem_zeroed(fetched.count, sizeof *fetched.spools, &fetched.spools);
+    struct fetched fetched = {0};
+    enum ulp_status status = mem_zeroed(way->patch_count, sizeof *fetched.spools, &fetched.spools);
 
     if (!status)
-        status = mem_zeroed(fetched.count, sizeof(struct ulp_patch *), &fetched.patches);
-    for (size_t i = 0; !status && i < way->patch_count; i++)
-        status = fetch_patch(store, run, &way->patches[i], &fetched, i);
+        status = mem_zeroed(way->patch_count, sizeof(struct ulp_patch *), &fetched.patches);
+    for (size_t i = 0; !status && i < way->patch_count; i++) {
+        if (way->patches[i].part_count)
+            status = fetch_patch(store, run, &way->patches[i], &fetched);
+    }
     if (status)
         fetched_release(&fetched);
     else

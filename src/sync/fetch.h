@@ -14,7 +14,7 @@
 
 #include <ulpsync/patch.h>
 
-/* A way whose patches are here, opened. Zeroed means none. */
+/* A way whose patches are here, opened: those of tiles that have one. Zeroed means none. */
 struct fetched {
     struct spool *spools; /* one for each patch */
     struct ulp_patch **patches;

@@ -7,8 +7,9 @@
 #include "chain/map.h"
 #include "digest/root.h"
 #include "patch/fit.h"
+#include "patch/weights.h"
 #include "sync/anchor_files.h"
-#include "sync/memory_holder.h"
+#include "sync/slice.h"
 #include "tensor/model.h"
 
 #include <string.h>
@@ -30,10 +31,13 @@ struct ulp_run_record record_summary(const struct record *record) {
         .step = record->step,
         .time_ms = record->time_ms,
         .root = record->root,
+        .elements = record->elements,
         .changed = way ? way->changes : 0,
         .patch_bytes = way ? way_bytes(way) : 0,
         .anchor_bytes = anchor ? anchor_bytes(anchor) : 0,
         .oldest = record->anchor_count ? record->anchors[0].version : record->version,
+        .anchors = (uint32_t)record->anchor_count,
+        .ways = (uint32_t)record->way_count,
         .boundary = record->boundary,
         .history = way && way->history,
         .is_signed = record->is_signed,
@@ -49,8 +53,15 @@ static void stop_travelling(struct ulp_follower *f) {
     ahead_stop(&f->ahead);
     arena_release(&f->arena);
     f->plan = (struct plan){0};
+    f->roots = NULL;
     f->next = 0;
     f->travelling = false;
+}
+
+static void count_reads(const struct log_view *view, struct ulp_run_report *report) {
+    report->fetched_records += (unsigned)view->reads;
+    report->fetched_objects += (unsigned)view->reads;
+    report->record_bytes += view->bytes;
 }
 
 enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *report) {
@@ -61,21 +72,17 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
                             .trust = {f->options.trusted, f->options.trusted_count},
                             .max_age_ms = f->options.max_age_ms,
                             .ret_culprit = &culprit};
-    const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
+    const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);
 
     work_spent(&report->phases.poll_ns, started);
-    report->fetched_records += (unsigned)view.reads;
-    report->fetched_objects += (unsigned)view.reads;
-    report->record_bytes += view.bytes;
+    count_reads(&view, report);
     f->looked = f->looked || !status;
     if (status == ULP_E_FORK && culprit.record.sequence)
         holder->ops->keep_evidence(holder, &culprit);
     log_entry_release(&culprit);
     /* before anything of it is kept, so that what is kept is known to be this run's */
-    if (!status && holder->seen.record.sequence != before)
-        status = holder->ops->keep(holder);
-    return status;
+    return status ? status : holder_keep(holder);
 }
 
 /* ---- where to ---- */
@@ -101,18 +108,16 @@ static enum ulp_status choose_goal(const struct ulp_follower *f, uint64_t *ret_g
     return ULP_OK;
 }
 
-/* The version of this root, if the map tells; by reference the contents must be the ones too. */
-static enum ulp_status find_root(const struct record *record, const struct ulp_root *root,
-                                 const struct anchor **ret_anchor) {
+/* The newest anchor of this root, or NULL. */
+static const struct anchor *find_root(const struct record *record, const struct ulp_root *root) {
     for (size_t i = record->anchor_count; i--;) {
-        if (same_root(&record->anchors[i].root, root)) {
-            *ret_anchor = &record->anchors[i];
-            return ULP_OK;
-        }
+        if (same_root(&record->anchors[i].root, root))
+            return &record->anchors[i];
     }
-    return ULP_OK;
+    return NULL;
 }
 
+/* By reference the contents must be the ones too. */
 static enum ulp_status check_content(const struct anchor *anchor, const struct ulp_tensor *tensors,
                                      size_t count) {
     struct hash hash;
@@ -135,7 +140,7 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = state_digest(model->tensors, model->count, f->options.pool, NULL, NULL, &root);
     if (!status)
-        status = find_root(&f->holder->seen.record, &root, &anchor);
+        anchor = find_root(&f->holder->seen.record, &root);
     if (!status && !anchor)
         status = fail(ULP_E_WRONG_BASE,
                       "%s is none of the states that run %s starts from (its root is %s...)",
@@ -145,26 +150,29 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
     if (!status)
         status = f->holder->ops->take(f->holder, work, anchor->version, &given);
     if (!status)
-        status = f->holder->ops->show(f->holder, work);
+        status = holder_show(f->holder, work);
     model_free(model);
     return status;
 }
 
-/* What the caller's memory holds may be a version of the run. */
+/* What the caller's memory holds may be a version of the run: an anchor's, or the newest, if one can
+ * go on from there without knowing what was before. */
 static enum ulp_status recognise(struct ulp_follower *f, const struct work *work) {
     const struct record *record = &f->holder->seen.record;
     const struct anchor *anchor = NULL;
-    struct ulp_root root;
-    enum ulp_status status = memory_holder_root(f->holder, work, &root);
+    const struct ulp_weights *weights = NULL;
+    enum ulp_status status = f->holder->ops->contents(f->holder, work, &weights);
 
-    if (!status && same_root(&root, &record->root)) {
-        memory_holder_adopt(f->holder, record->version);
+    if (status)
+        return status;
+    anchor = find_root(record, &weights->root);
+    if (!anchor && record->version % HISTORY_RESET == 0 && same_root(&weights->root, &record->root))
+        f->holder->held = (struct held){.any = true, .version = record->version};
+    if (!anchor)
         return ULP_OK;
-    }
+    status = check_content(anchor, weights->tensors, weights->count);
     if (!status)
-        status = find_root(record, &root, &anchor);
-    if (!status && anchor)
-        memory_holder_adopt(f->holder, anchor->version);
+        f->holder->held = (struct held){.any = true, .version = anchor->version};
     return status;
 }
 
@@ -173,7 +181,69 @@ static enum ulp_status start(struct ulp_follower *f, const struct work *work) {
         return ULP_OK;
     if (f->options.base)
         return start_from_base(f, work);
-    return f->holder->ops->live ? recognise(f, work) : ULP_OK;
+    return f->holder->ops->contents ? recognise(f, work) : ULP_OK;
+}
+
+/* ---- what leads there ---- */
+
+static enum ulp_status check_published(const struct ulp_follower *f, const struct record *record,
+                                       const struct way *way) {
+    return record->version == way->to
+               ? ULP_OK
+               : fail(ULP_E_CHAIN, "record %llu of run %s did not publish version %llu",
+                      (unsigned long long)way->sequence, quote(f->run).text,
+                      (unsigned long long)way->to);
+}
+
+/* A tile does not give the root of its state: that is taken from the records that published the
+ * versions on the way, from the newest back, each verified by the one behind it. */
+static enum ulp_status look_up_roots(struct ulp_follower *f, struct ulp_run_report *report) {
+    struct log_view view = {.store = f->store, .run = f->run};
+    struct log_entry at = {0};
+    const struct log_entry *head = &f->holder->seen;
+    enum ulp_status status =
+        arena_zeroed(&f->arena, f->plan.way_count, sizeof *f->roots, &f->roots);
+
+    for (size_t i = f->plan.way_count; !status && i--;) {
+        const struct way *way = f->plan.ways[i];
+        struct log_entry entry = {0};
+
+        if (way->to == head->record.version) {
+            f->roots[i] = head->record.root;
+            continue;
+        }
+        status = log_ancestor(&view, head, way->sequence, &entry);
+        if (!status)
+            status = check_published(f, &entry.record, way);
+        if (!status)
+            f->roots[i] = entry.record.root;
+        log_entry_release(&at);
+        at = entry;
+        head = &at;
+    }
+    log_entry_release(&at);
+    count_reads(&view, report);
+    return status;
+}
+
+static enum ulp_status plan_slice(struct ulp_follower *f, struct ulp_run_report *report) {
+    const struct slice *slice = f->holder->slice;
+    const struct record *record = &f->holder->seen.record;
+    const unsigned tiles = tiling_count(slice->tiling);
+    struct record sliced;
+    enum ulp_status status =
+        map_slice(record, tiles, slice->tile, slice->common, &f->arena, &sliced);
+
+    if (!status)
+        status = plan_make(&sliced, &f->holder->held, f->goal, &f->arena, &f->plan);
+    if (status == ULP_E_UNREACHABLE)
+        status = fail(ULP_E_UNREACHABLE,
+                      "%zu of %zu ways of run %s are cut into %u tiles, and none of them leads to "
+                      "version %llu from what is held or from an anchor; follow the whole run, or "
+                      "with the tiling that it is published with",
+                      sliced.way_count, record->way_count, quote(f->run).text, tiles,
+                      (unsigned long long)f->goal);
+    return status ? status : look_up_roots(f, report);
 }
 
 static enum ulp_status set_out(struct ulp_follower *f, const struct work *work) {
@@ -185,7 +255,9 @@ static enum ulp_status set_out(struct ulp_follower *f, const struct work *work) 
         status = choose_goal(f, &f->goal);
     if (status || (held->any && held->version == f->goal))
         return status;
-    status = plan_make(&f->holder->seen.record, held, f->goal, &f->arena, &f->plan);
+    status = f->holder->slice
+                 ? plan_slice(f, work->report)
+                 : plan_make(&f->holder->seen.record, held, f->goal, &f->arena, &f->plan);
     if (!status)
         status = ahead_start(&f->ahead, f->store, f->run, &f->plan, budget);
     f->travelling = !status;
@@ -200,14 +272,15 @@ static enum ulp_status wrong_root(const struct ulp_root *root, const struct ulp_
 }
 
 /* A version of the past has a record of its own, which names its root. */
-static enum ulp_status check_past(const struct ulp_follower *f, const struct way *way) {
+static enum ulp_status check_past(const struct ulp_follower *f, const struct way *way,
+                                  struct ulp_run_report *report) {
+    struct log_view view = {.store = f->store, .run = f->run};
     struct log_entry entry = {0};
-    enum ulp_status status = log_read(f->store, f->run, way->sequence, &entry);
+    enum ulp_status status = log_ancestor(&view, &f->holder->seen, way->sequence, &entry);
 
-    if (!status && entry.record.version != way->to)
-        status = fail(ULP_E_CHAIN, "record %llu of run %s did not publish version %llu",
-                      (unsigned long long)way->sequence, quote(f->run).text,
-                      (unsigned long long)way->to);
+    count_reads(&view, report);
+    if (!status)
+        status = check_published(f, &entry.record, way);
     if (!status && !same_root(&entry.record.root, &f->holder->staged_root))
         status = wrong_root(&f->holder->staged_root, &entry.record.root);
     log_entry_release(&entry);
@@ -216,7 +289,8 @@ static enum ulp_status check_past(const struct ulp_follower *f, const struct way
 
 /* The root of what was staged, where a record or an anchor says it; a patch on the way there was
  * verified by its own. */
-static enum ulp_status check_staged(const struct ulp_follower *f, const struct way *way) {
+static enum ulp_status check_staged(const struct ulp_follower *f, const struct way *way,
+                                    struct ulp_run_report *report) {
     const struct record *record = &f->holder->seen.record;
     const struct ulp_root *root = &f->holder->staged_root;
     const struct anchor *anchor = map_anchor(record, f->holder->staged_version);
@@ -225,8 +299,10 @@ static enum ulp_status check_staged(const struct ulp_follower *f, const struct w
         return wrong_root(root, &record->root);
     if (anchor && !same_root(root, &anchor->root))
         return wrong_root(root, &anchor->root);
-    return way && f->holder->staged_version == f->goal && f->goal != record->version
-               ? check_past(f, way)
+    if (way && f->roots && !same_root(root, &f->roots[f->next - 1]))
+        return wrong_root(root, &f->roots[f->next - 1]);
+    return way && !f->roots && f->holder->staged_version == f->goal && f->goal != record->version
+               ? check_past(f, way, report)
                : ULP_OK;
 }
 
@@ -237,12 +313,13 @@ static enum ulp_status load_anchor(struct ulp_follower *f, const struct work *wo
         return status;
     work->report->fetched_anchors++;
     f->plan.anchor = NULL;
-    return check_staged(f, NULL);
+    return check_staged(f, NULL, work->report);
 }
 
 static enum ulp_status go(struct ulp_follower *f, const struct work *work) {
     const struct way *way = f->plan.ways[f->next];
     const uint64_t started = clock_monotonic_ns();
+    struct step step;
     enum ulp_status status;
 
     fetched_release(&f->fetched);
@@ -254,10 +331,13 @@ static enum ulp_status go(struct ulp_follower *f, const struct work *work) {
     work->report->patch_bytes += f->fetched.bytes;
     work->report->fetched_patches++;
     work->report->fetched_objects += f->fetched.objects;
+    step = (struct step){.way = way,
+                         .patches = (const struct ulp_patch *const *)f->fetched.patches,
+                         .count = f->fetched.count,
+                         .root = f->roots ? &f->roots[f->next] : NULL};
     f->next++;
-    status = f->holder->ops->step(f->holder, work, way,
-                                  (const struct ulp_patch *const *)f->fetched.patches);
-    return status ? status : check_staged(f, way);
+    status = f->holder->ops->step(f->holder, work, &step);
+    return status ? status : check_staged(f, way, work->report);
 }
 
 /* As far as one can get without showing anything. */
@@ -314,7 +394,7 @@ enum ulp_status follower_apply(struct ulp_follower *f, struct ulp_run_report *re
 
     if (!f->holder->staged)
         return fail(ULP_E_USAGE, "there is nothing to apply; poll first");
-    status = f->holder->ops->show(f->holder, &work);
+    status = holder_show(f->holder, &work);
     if (status)
         return status;
     fetched_release(&f->fetched);

@@ -16,7 +16,8 @@ struct ulp_follower {
     /* The way that is being gone; its records are those of holder->seen. */
     struct arena arena;
     struct plan plan;
-    size_t next; /* way of the plan */
+    struct ulp_root *roots; /* where each way leads, for a holder of a slice; else NULL */
+    size_t next;            /* way of the plan */
     uint64_t goal;
     bool travelling;
     struct ahead ahead;

@@ -13,6 +13,7 @@
 #include <ulpsync/run.h>
 
 struct ulp_weights;
+struct slice;
 
 /* What grows with the changes (decoded ones, history, patches) is in memory up to so much each, and
  * beyond that in files without a name: memory does not grow with the model. */
@@ -35,12 +36,22 @@ struct given {
 
 struct holder {
     const struct holder_ops *ops;
-    struct held held;      /* that is shown */
-    struct log_entry seen; /* the newest record that was accepted */
+    const struct slice *slice; /* that it holds; NULL: everything */
+    struct held held;          /* that is shown */
+    struct log_entry seen;     /* the newest record that was accepted */
+    uint64_t kept;             /* sequence of the record that outlasts us */
 
     bool staged; /* there is something to show */
     uint64_t staged_version;
     struct ulp_root staged_root;
+};
+
+/* What leads to a version: the patches of a way, those of tiles that have one. */
+struct step {
+    const struct way *way;
+    const struct ulp_patch *const *patches;
+    size_t count;
+    const struct ulp_root *root; /* that they lead to, for who cannot compute it; else NULL */
 };
 
 struct holder_ops {
@@ -52,14 +63,20 @@ struct holder_ops {
                             const struct anchor *anchor);
     enum ulp_status (*take)(struct holder *holder, const struct work *work, uint64_t version,
                             const struct given *given);
-    enum ulp_status (*step)(struct holder *holder, const struct work *work, const struct way *way,
-                            const struct ulp_patch *const *patches);
+    enum ulp_status (*step)(struct holder *holder, const struct work *work,
+                            const struct step *step);
+
+    /* What is staged; called through holder_show(). */
     enum ulp_status (*show)(struct holder *holder, const struct work *work);
 
     /* What was staged is forgotten. */
     void (*drop)(struct holder *holder);
 
-    /* Makes holder->seen last. */
+    /* What memory holds that is not known yet to be a version; NULL: it cannot be told. */
+    enum ulp_status (*contents)(struct holder *holder, const struct work *work,
+                                const struct ulp_weights **ret_weights);
+
+    /* Makes holder->seen last; called through holder_keep(). */
     enum ulp_status (*keep)(struct holder *holder);
 
     /* Both records of a fork are put aside for whoever looks into it. */
@@ -76,6 +93,12 @@ struct holder_ops {
 };
 
 void holder_free(struct holder *holder);
+
+/* Makes what was seen last, unless it does already. */
+enum ulp_status holder_keep(struct holder *holder);
+
+/* Shows what is staged, which nobody may see before the record that tells of it is kept. */
+enum ulp_status holder_show(struct holder *holder, const struct work *work);
 
 /* Counts a stretch of time: started = clock; ...; work_spent(&phases.x, started). */
 void work_spent(uint64_t *phase, uint64_t started);

@@ -6,7 +6,10 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/apply.h"
+#include "sync/anchor_shard.h"
+#include "sync/memory_aside.h"
 #include "sync/parts.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <stdlib.h>
@@ -17,10 +20,11 @@ struct memory_holder {
     struct ulp_run_options options;
     struct arena arena;         /* of descriptions of our own */
     struct ulp_tensor *tensors; /* the caller's, or ours */
-    size_t count, room;
+    size_t count, room, filled; /* of `count`, those that a state that comes whole has brought */
     bool ours;
     struct ulp_weights *weights;
-    struct ulp_apply *apply; /* what is staged */
+    struct ulp_apply *apply; /* what is staged: a step, */
+    struct aside aside;      /* an anchor while something else is shown, or what is there */
     bool next_before;        /* whether it leaves us with history */
 };
 
@@ -30,9 +34,12 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
+/* What is there is about to be overwritten: until that is complete, nothing is held. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
+    m->holder.held = (struct held){0};
+    m->filled = 0;
     if (!m->ours)
         return;
     for (size_t i = 0; i < m->count; i++)
@@ -85,7 +92,7 @@ static bool same_form(const struct ulp_tensor *a, const struct ulp_tensor *b) {
            (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
 }
 
-static enum ulp_status fill_tensor(const struct memory_holder *m, const struct ulp_tensor *tensor) {
+static enum ulp_status fill_tensor(struct memory_holder *m, const struct ulp_tensor *tensor) {
     struct ulp_tensor *to = find(m, tensor);
 
     if (!to || !same_form(to, tensor))
@@ -93,6 +100,7 @@ static enum ulp_status fill_tensor(const struct memory_holder *m, const struct u
                     quote(tensor->name).text);
     if (tensor->bytes)
         memcpy(to->data, tensor->data, tensor->bytes);
+    m->filled++;
     return ULP_OK;
 }
 
@@ -110,7 +118,9 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
                                    uint64_t version) {
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status =
-        weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+        !m->ours && m->filled != m->count
+            ? fail(ULP_E_LAYOUT, "memory has %zu tensors, and the run %zu", m->count, m->filled)
+            : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
 
     work_spent(&work->report->phases.digest_ns, started);
     if (status)
@@ -122,49 +132,35 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
     return ULP_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && !strcmp(text + length - tail, end);
+static enum ulp_status load_shard(void *user, const struct anchor_file *file,
+                                  const struct fetched_shard *fetched) {
+    (void)file;
+    return put_tensors(user, fetched->shard.tensors, fetched->shard.count);
 }
 
-static enum ulp_status load_file(struct memory_holder *m, const struct work *work,
-                                 const struct anchor_file *file) {
-    struct spool spool = {0};
-    struct shard shard = {0};
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = spool_open(&spool, WORK_BYTES, NULL);
+static enum ulp_status load_aside(struct memory_holder *m, const struct work *work,
+                                  const struct anchor *anchor) {
+    enum ulp_status status = aside_load(&m->aside, work, anchor, m->weights);
 
-    if (!status)
-        status = part_get(work->store, work->run, &file->part, &spool);
-    work_spent(&work->report->phases.fetch_ns, started);
-    if (!status)
-        status = spool_view(&spool, &data, &bytes);
-    if (!status)
-        status = shard_parse(file->name, data, bytes, &shard);
-    if (!status)
-        status = put_tensors(m, shard.tensors, shard.count);
-    work->report->fetched_bytes += status ? 0 : bytes;
-    work->report->anchor_bytes += status ? 0 : bytes;
-    work->report->fetched_objects += !status;
-    shard_release(&shard);
-    spool_release(&spool);
-    return status;
+    if (status)
+        return status;
+    m->holder.staged = true;
+    m->holder.staged_version = anchor->version;
+    m->holder.staged_root = m->aside.root;
+    m->next_before = false;
+    return ULP_OK;
 }
 
-/* The caller's memory is not in use before something was shown. */
+/* The caller's memory is not in use before something was shown; ours never is. */
 static enum ulp_status memory_load(struct holder *holder, const struct work *work,
                                    const struct anchor *anchor) {
     struct memory_holder *m = self_of(holder);
-    enum ulp_status status = ULP_OK;
+    enum ulp_status status;
 
+    if (holder->held.any && !m->ours)
+        return load_aside(m, work, anchor);
     forget_tensors(m);
-    for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (ends_with(anchor->files[i].name, ".safetensors"))
-            status = load_file(m, work, &anchor->files[i]);
-    }
+    status = anchor_each_shard(work, anchor, load_shard, m);
     return status ? status : stage_whole(m, work, anchor->version);
 }
 
@@ -185,8 +181,9 @@ static enum ulp_status memory_take(struct holder *holder, const struct work *wor
 /* ---- steps ---- */
 
 static enum ulp_status memory_step(struct holder *holder, const struct work *work,
-                                   const struct way *way, const struct ulp_patch *const *patches) {
+                                   const struct step *step) {
     struct memory_holder *m = self_of(holder);
+    const struct way *way = step->way;
     const struct ulp_apply_options options = {
         .pool = work->options->pool,
         .progress = work->options->progress,
@@ -194,7 +191,7 @@ static enum ulp_status memory_step(struct holder *holder, const struct work *wor
         .remember = way->patch_count == 1 && way->to == way->from + 1,
     };
     enum ulp_status status =
-        apply_prepare(m->weights, patches, way->patch_count, NULL, &options, &m->apply);
+        apply_prepare(m->weights, step->patches, step->count, NULL, &options, &m->apply);
 
     if (status)
         return status;
@@ -212,6 +209,7 @@ static void memory_drop(struct holder *holder) {
 
     apply_free(m->apply);
     m->apply = NULL;
+    aside_release(&m->aside);
     holder->staged = false;
 }
 
@@ -220,6 +218,10 @@ static enum ulp_status memory_show(struct holder *holder, const struct work *wor
     const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = m->apply ? apply_commit(m->apply, NULL, NULL) : ULP_OK;
 
+    if (m->apply && !status && rule_broken(RULE_APPLY_ONCE))
+        status = apply_undo(m->apply);
+    if (m->aside.sums)
+        aside_show(&m->aside, m->weights);
     work_spent(&work->report->phases.apply_ns, started);
     if (status)
         return status;
@@ -334,6 +336,19 @@ static void memory_free(struct holder *holder) {
     mem_free(m);
 }
 
+/* Digested once. */
+static enum ulp_status memory_contents(struct holder *holder, const struct work *work,
+                                       const struct ulp_weights **ret_weights) {
+    struct memory_holder *m = self_of(holder);
+    enum ulp_status status =
+        m->weights ? ULP_OK
+                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+
+    if (!status)
+        *ret_weights = m->weights;
+    return status;
+}
+
 static const struct holder_ops memory_ops = {
     .live = true,
     .load = memory_load,
@@ -341,6 +356,7 @@ static const struct holder_ops memory_ops = {
     .step = memory_step,
     .show = memory_show,
     .drop = memory_drop,
+    .contents = memory_contents,
     .keep = memory_keep,
     .keep_evidence = memory_keep_evidence,
     .weights = memory_weights,
@@ -349,9 +365,12 @@ static const struct holder_ops memory_ops = {
 };
 
 static enum ulp_status take_seen(struct memory_holder *m) {
-    return m->options.seen
-               ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
-               : ULP_OK;
+    enum ulp_status status =
+        m->options.seen ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
+                        : ULP_OK;
+
+    m->holder.kept = m->holder.seen.record.sequence;
+    return status;
 }
 
 enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t count,
@@ -379,20 +398,4 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
     else
         *ret_holder = &m->holder;
     return status;
-}
-
-enum ulp_status memory_holder_root(struct holder *holder, const struct work *work,
-                                   struct ulp_root *ret_root) {
-    struct memory_holder *m = self_of(holder);
-    enum ulp_status status =
-        m->weights ? ULP_OK
-                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
-
-    if (!status)
-        *ret_root = m->weights->root;
-    return status;
-}
-
-void memory_holder_adopt(struct holder *holder, uint64_t version) {
-    holder->held = (struct held){.any = true, .version = version};
 }

@@ -10,11 +10,4 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
                                    const struct ulp_run_options *options,
                                    struct holder **ret_holder);
 
-/* The root of what the caller's memory holds, before anything was loaded; digested once. */
-enum ulp_status memory_holder_root(struct holder *holder, const struct work *work,
-                                   struct ulp_root *ret_root);
-
-/* What is there is this version. */
-void memory_holder_adopt(struct holder *holder, uint64_t version);
-
 #endif

@@ -150,6 +150,31 @@ enum ulp_status part_get_file(struct ulp_store *store, const char *run, const st
     return status;
 }
 
+static enum ulp_status pass_on(void *user, uint64_t offset, const void *data, size_t bytes) {
+    (void)offset;
+    return ulp_store_put_write(user, data, bytes);
+}
+
+enum ulp_status part_relay(struct ulp_store *from, struct ulp_store *to, const char *run,
+                           const struct part *part) {
+    struct ulp_store_writer *writer = NULL;
+    struct error_note note;
+    char key[ULP_KEY_BYTES_MAX + 1];
+    enum ulp_status status;
+
+    part_key(run, part, key);
+    status = ulp_store_put_begin(to, key, &writer);
+    if (status)
+        return status;
+    status = visit(from, run, part, pass_on, writer);
+    if (!status)
+        return ulp_store_put_end(writer, 1);
+    error_save(&note);
+    ulp_store_put_end(writer, 0);
+    error_restore(&note);
+    return status;
+}
+
 enum ulp_status part_verify(struct ulp_store *store, const char *run, const struct part *part) {
     return visit(store, run, part, NULL, NULL);
 }

@@ -28,6 +28,10 @@ enum ulp_status part_get(struct ulp_store *store, const char *run, const struct 
 enum ulp_status part_get_file(struct ulp_store *store, const char *run, const struct part *part,
                               const char *path);
 
+/* From one store to another; what is not the part does not appear there. */
+enum ulp_status part_relay(struct ulp_store *from, struct ulp_store *to, const char *run,
+                           const struct part *part);
+
 /* Reads it piece by piece without keeping it, and says in the end whether it was the one. */
 enum ulp_status part_verify(struct ulp_store *store, const char *run, const struct part *part);
 

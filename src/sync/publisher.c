@@ -9,11 +9,12 @@
 #include "base/quote.h"
 #include "chain/map.h"
 #include "patch/apply.h"
-#include "patch/diff.h"
 #include "patch/fit.h"
+#include "patch/tile.h"
 #include "sync/anchor_files.h"
 #include "sync/commit.h"
-#include "sync/upload.h"
+#include "sync/making.h"
+#include "sync/rules.h"
 #include "tensor/model.h"
 
 #include <string.h>
@@ -31,13 +32,18 @@
 
 /* ---- the first version ---- */
 
-static enum ulp_status hash_given(const struct given *given, struct hash *ret_hash) {
+/* What the record says of the state itself. */
+static enum ulp_status describe(const struct given *given, struct record *record,
+                                struct anchor *anchor) {
     struct ulp_model *model = NULL;
     enum ulp_status status = given->path ? model_open(given->path, &model) : ULP_OK;
+    const struct ulp_tensor *tensors = model ? model->tensors : given->tensors;
+    const size_t count = model ? model->count : given->count;
 
-    if (!status)
-        status = content_hash(model ? model->tensors : given->tensors,
-                              model ? model->count : given->count, ret_hash);
+    for (size_t i = 0; !status && i < count; i++)
+        record->elements += tensors[i].elements;
+    if (!status && *anchor->reference)
+        status = content_hash(tensors, count, &anchor->content);
     model_free(model);
     return status;
 }
@@ -55,8 +61,7 @@ static enum ulp_status first_record(struct ulp_follower *f, const struct work *w
         return status;
     anchor->root = record->root = holder->staged_root;
     anchor->reference = f->options.reference ? f->options.reference : "";
-    if (*anchor->reference)
-        status = hash_given(given, &anchor->content);
+    status = describe(given, record, anchor);
     record->sequence = 1;
     record->time_ms = clock_wall_ns() / 1000000;
     record->anchors = anchor;
@@ -86,8 +91,7 @@ static enum ulp_status publish_first(struct ulp_follower *f, const struct work *
     work->report->stored_objects++;
     holder->seen = entry;
     f->looked = true;
-    status = holder->ops->keep(holder);
-    return status ? status : holder->ops->show(holder, work);
+    return holder_show(holder, work);
 }
 
 /* ---- the next one ---- */
@@ -100,77 +104,93 @@ struct publishing {
     size_t count;
     uint64_t step;
     struct ulp_weights *weights;
-    struct upload upload;
-    struct ulp_patch *patch; /* our own, to be checked and applied */
-    struct ulp_diff_report report;
+    struct making making; /* our own patches, to be checked and applied */
+    struct ulp_root child;
 };
+
+/* Whoever took the step to this version has remembered how the elements moved: not if it came in
+ * tiles. */
+static bool came_whole(const struct record *record) {
+    const struct way *way =
+        record->version ? map_way(record, record->version - 1, record->version) : NULL;
+
+    return way && way->patch_count == 1;
+}
 
 /* Where history begins anew, where somebody may start, and where the version before is not at hand,
  * there is none. */
-static bool with_history(const struct holder *holder) {
-    return holder->held.before && holder->held.version % HISTORY_RESET != 0 &&
-           !map_anchor(&holder->seen.record, holder->held.version);
+static bool with_history(const struct publishing *p) {
+    const struct holder *holder = p->follower->holder;
+
+    if (rule_broken(RULE_HISTORY_BEGINS_ANEW))
+        return holder->held.before;
+    return !p->work->options->tiling && holder->held.before &&
+           holder->held.version % HISTORY_RESET != 0 &&
+           !map_anchor(&holder->seen.record, holder->held.version) &&
+           came_whole(&holder->seen.record);
+}
+
+/* One for each tile, the common one first. */
+static enum ulp_status make_tiles(struct publishing *p, const struct ulp_tiling *tiling) {
+    enum ulp_status status = ULP_OK;
+
+    for (unsigned tile = 0; !status && tile <= tiling_count(tiling); tile++)
+        status =
+            making_add_tile(&p->making, p->weights, p->tensors, p->count, tiling, tile, p->work);
+    if (!status && !p->making.report.patch_bytes)
+        status = fail(ULP_E_REGIONS, "a state without elements has no tiles; publish it whole");
+    return status;
 }
 
 static enum ulp_status make_patch(struct publishing *p) {
     const struct ulp_run_options *options = p->work->options;
     struct holder *holder = p->follower->holder;
     const struct ulp_diff_options diff_options = {
-        .pool = options->pool, .progress = options->progress, .history = with_history(holder)};
-    const struct ulp_sink sink = {upload_write, &p->upload};
+        .pool = options->pool, .progress = options->progress, .history = with_history(p)};
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status =
-        holder->ops->weights(holder, p->work, with_history(holder), &p->weights);
+    enum ulp_status status = holder->ops->weights(holder, p->work, with_history(p), &p->weights);
 
     if (!status)
-        status = upload_begin(&p->upload, p->work->store, p->work->run,
-                              holder->seen.record.sequence + 1);
+        status = making_begin(&p->making, p->work, holder->seen.record.sequence + 1);
     if (!status)
-        status = diff(p->weights, p->tensors, p->count, &diff_options, &sink, &p->report);
+        status = options->tiling
+                     ? make_tiles(p, options->tiling)
+                     : making_add(&p->making, p->weights, p->tensors, p->count, &diff_options);
     work_spent(&p->work->report->phases.encode_ns, started);
     return status;
 }
 
-/* Whoever publishes a patch has decoded it against its own base: rule 8. */
+/* Whoever publishes a patch has decoded it against its own base: rule 8. Of tiles the root is what
+ * their tables add up to, and the decoded state has it. */
 static enum ulp_status check_own(struct publishing *p) {
     const struct ulp_apply_options options = {.pool = p->work->options->pool,
                                               .staging_bytes = WORK_BYTES};
     const uint64_t started = clock_monotonic_ns();
-    const uint8_t *data = NULL;
-    size_t bytes = 0;
     struct ulp_apply *apply = NULL;
-    enum ulp_status status = spool_view(&p->upload.copy, &data, &bytes);
+    enum ulp_status status = making_open(&p->making);
 
     if (!status)
-        status = patch_open_memory(data, bytes, &p->patch);
-    if (!status)
-        status = apply_prepare(p->weights, (const struct ulp_patch *const *)&p->patch, 1, NULL,
-                               &options, &apply);
-    if (!status && !same_root(&apply->root, &p->report.child))
+        status = apply_prepare(p->weights, (const struct ulp_patch *const *)p->making.patches,
+                               p->making.patch_count, NULL, &options, &apply);
+    if (!status && !p->work->options->tiling && !same_root(&apply->root, &p->making.report.child))
         status = fail(ULP_E_WRONG_RESULT, "our own patch leads elsewhere; nothing was published");
+    if (!status)
+        p->child = apply->root;
     apply_free(apply);
     work_spent(&p->work->report->phases.verify_ns, started);
     return status;
 }
 
-static enum ulp_status finish_upload(struct publishing *p) {
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status = upload_end(&p->upload);
-
-    work_spent(&p->work->report->phases.store_ns, started);
-    p->work->report->stored_bytes += p->report.patch_bytes;
-    p->work->report->stored_objects += (unsigned)p->upload.count;
-    return status;
-}
-
 /* The record is in the log: from here on whatever fails is made good by following. */
 static enum ulp_status move_base(struct publishing *p, const struct way *way) {
+    const struct step step = {.way = way,
+                              .patches = (const struct ulp_patch *const *)p->making.patches,
+                              .count = p->making.patch_count};
     struct holder *holder = p->follower->holder;
-    enum ulp_status status =
-        holder->ops->step(holder, p->work, way, (const struct ulp_patch *const *)&p->patch);
+    enum ulp_status status = holder->ops->step(holder, p->work, &step);
 
     if (!status)
-        status = holder->ops->show(holder, p->work);
+        status = holder_show(holder, p->work);
     if (status)
         holder->ops->drop(holder);
     return status;
@@ -178,33 +198,32 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
 
 static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
     const struct holder *holder = p->follower->holder;
-    const struct stored_patch stored = {p->upload.parts, p->upload.count};
-    const struct way way = {.from = holder->held.version,
-                            .to = holder->held.version + 1,
-                            .history = p->report.history,
-                            .changes = p->report.changed,
-                            .patches = &stored,
-                            .patch_count = 1};
+    struct arena arena = {0};
+    struct way way = {.from = holder->held.version,
+                      .to = holder->held.version + 1,
+                      .history = p->making.report.history,
+                      .changes = p->making.report.changed,
+                      .patch_count = p->making.count};
     const struct addition addition = {.way = &way,
                                       .version = true,
                                       .step = p->step,
-                                      .root = p->report.child,
-                                      .folder = p->upload.folder,
+                                      .root = p->child,
                                       .key = p->work->options->sign};
-    enum ulp_status status = commit(p->follower, &addition, p->work->report, ret_moved);
+    enum ulp_status status = making_stored(&p->making, &arena, &way.patches);
 
-    return status || *ret_moved ? status : move_base(p, &way);
-}
-
-static void publishing_release(struct publishing *p) {
-    patch_free(p->patch);
-    upload_release(&p->upload);
-    p->patch = NULL;
+    if (!status && rule_broken(RULE_BASE_MOVES_LAST))
+        status = move_base(p, &way);
+    if (!status)
+        status = commit(p->follower, &addition, p->work->report, ret_moved);
+    if (!status && !*ret_moved && !rule_broken(RULE_BASE_MOVES_LAST))
+        status = move_base(p, &way);
+    arena_release(&arena);
+    return status;
 }
 
 /* Somebody who died after the record was added, and tries again. */
 static bool is_published(const struct publishing *p) {
-    return !p->report.changed && p->step == p->follower->holder->seen.record.step;
+    return !p->making.report.changed && p->step == p->follower->holder->seen.record.step;
 }
 
 static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
@@ -214,12 +233,12 @@ static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
     if (!status && !is_published(p)) {
         status = check_own(p);
         if (!status)
-            status = finish_upload(p);
+            status = making_end(&p->making, p->work);
         if (!status)
             status = add_version(p, ret_moved);
         p->work->report->fresh = !status && !*ret_moved;
     }
-    publishing_release(p);
+    making_release(&p->making);
     return status;
 }
 
@@ -296,29 +315,45 @@ static enum ulp_status put_anchor(struct ulp_follower *f, const struct work *wor
     struct arena arena = {0};
     struct anchor anchor = {
         .version = holder->held.version, .root = holder->seen.record.root, .reference = ""};
-    const struct addition addition = {.anchor = &anchor,
-                                      .keep_anchors = keep_anchors,
-                                      .folder = holder->seen.record.sequence + 1,
-                                      .key = f->options.sign};
+    const struct addition addition = {
+        .anchor = &anchor, .keep_anchors = keep_anchors, .key = f->options.sign};
+    const uint64_t folder = holder->seen.record.sequence + 1;
     bool moved = false;
-    enum ulp_status status = holder->ops->put(holder, work, addition.folder, &arena, &anchor);
+    enum ulp_status status = holder->ops->put(holder, work, folder, &arena, &anchor);
 
     if (!status)
         status = commit(f, &addition, work->report, &moved);
     work->report->fresh = !status && !moved;
     arena_release(&arena);
-    return status;
+    return status == ULP_E_EXISTS ? ULP_OK : status; /* somebody else has made one */
+}
+
+/* Nothing in front of the version that is held is kept, so an anchor must be there. */
+static enum ulp_status empty_map(struct ulp_follower *f, const struct work *work) {
+    const struct addition nothing = {.keep_anchors = 1, .key = f->options.sign};
+    bool moved = false;
+
+    return map_anchor(&f->holder->seen.record, f->holder->held.version)
+               ? commit(f, &nothing, work->report, &moved)
+               : put_anchor(f, work, 1);
+}
+
+/* ---- for everybody ---- */
+
+static enum ulp_status stay_fenced(const struct ulp_publisher *p) {
+    return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(p->follower->run).text);
 }
 
 enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
     const unsigned keep = f->options.keep_anchors ? f->options.keep_anchors : KEEP_ANCHORS_DEFAULT;
-    enum ulp_status status = be_at_head(f, report);
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
     report->fresh = 0;
     if (!status && has_run(f) && anchor_is_due(f))
         status = put_anchor(f, &work, keep);
+    p->fenced = p->fenced || status == ULP_E_FENCED;
     if (!status && has_run(f))
         report->head = record_summary(&f->holder->seen.record);
     return status;
@@ -328,14 +363,11 @@ enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *g
                                   struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
-    enum ulp_status status;
+    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
 
-    if (p->fenced)
-        return fail(ULP_E_FENCED, "somebody else publishes run %s", quote(f->run).text);
-    status = be_at_head(f, report);
-    report->fresh = 0;
     if (!status && map_is_full(f))
-        status = put_anchor(f, &work, 1);
+        status = empty_map(f, &work);
+    report->fresh = 0;
     if (!status && has_run(f)) {
         status = publish_next(f, &work, given, step);
     } else if (!status) {
@@ -360,7 +392,6 @@ enum ulp_status publisher_new(struct ulp_store *store, const char *run,
     enum ulp_status status;
 
     newest.stop_at_version = 0; /* only the newest can be built on */
-    newest.base = NULL;
     status = mem_zeroed(1, sizeof *p, &p);
     if (status) {
         holder_free(holder);

@@ -12,6 +12,7 @@
 #include "patch/model_files.h"
 #include "sync/anchor_files.h"
 #include "sync/replica_place.h"
+#include "sync/slice_files.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 struct replica {
     struct holder holder;
     struct replica_place place;
+    struct slice slice;      /* where holder.slice is not NULL */
     struct ulp_model *model; /* of the weights */
     struct ulp_weights *weights;
 };
@@ -37,6 +39,7 @@ static void close_weights(struct replica *r) {
 
 /* ---- staging ---- */
 
+/* Of a slice it is what was written down when it was made. */
 static enum ulp_status root_of(const struct replica *r, const struct work *work, uint64_t version,
                                struct ulp_root *ret_root) {
     const uint64_t started = clock_monotonic_ns();
@@ -44,6 +47,8 @@ static enum ulp_status root_of(const struct replica *r, const struct work *work,
     char path[PATH_MAX];
     enum ulp_status status = replica_version_path(&r->place, version, path);
 
+    if (!status && r->holder.slice)
+        return slice_mark_read(r->holder.slice, path, ret_root);
     if (!status)
         status = model_open(path, &model);
     if (!status)
@@ -72,6 +77,31 @@ static bool is_there(const struct replica *r, uint64_t version) {
     return replica_has_version(&r->place, version);
 }
 
+static enum ulp_status load_files(const struct replica *r, const struct work *work,
+                                  const struct anchor *anchor, const char *unfinished) {
+    struct ulp_root root;
+    enum ulp_status status;
+
+    if (!r->holder.slice)
+        return anchor_files_get(work, anchor, unfinished);
+    status = slice_files_load(work, r->holder.slice, anchor, unfinished, &root);
+    return status ? status : slice_mark_write(r->holder.slice, unfinished, &root);
+}
+
+static enum ulp_status take_files(const struct replica *r, const struct work *work,
+                                  const struct given *given, const char *unfinished) {
+    struct ulp_root root;
+    enum ulp_status status;
+
+    if (!given->path)
+        return model_save(unfinished, given->tensors, given->count, NULL, 0, 1,
+                          work->options->progress);
+    if (!r->holder.slice)
+        return model_files_copy(given->path, unfinished);
+    status = slice_files_take(work, r->holder.slice, given->path, unfinished, &root);
+    return status ? status : slice_mark_write(r->holder.slice, unfinished, &root);
+}
+
 static enum ulp_status replica_load(struct holder *holder, const struct work *work,
                                     const struct anchor *anchor) {
     struct replica *r = self_of(holder);
@@ -82,7 +112,7 @@ static enum ulp_status replica_load(struct holder *holder, const struct work *wo
         return stage(r, work, anchor->version);
     status = replica_unfinished(&r->place, anchor->version, unfinished);
     if (!status)
-        status = anchor_files_get(work, anchor, unfinished);
+        status = load_files(r, work, anchor, unfinished);
     if (!status)
         status = replica_finish(&r->place, anchor->version);
     return status ? status : stage(r, work, anchor->version);
@@ -99,9 +129,7 @@ static enum ulp_status replica_take(struct holder *holder, const struct work *wo
         return stage(r, work, version);
     status = replica_unfinished(&r->place, version, unfinished);
     if (!status)
-        status = given->path ? model_files_copy(given->path, unfinished)
-                             : model_save(unfinished, given->tensors, given->count, NULL, 0, 1,
-                                          work->options->progress);
+        status = take_files(r, work, given, unfinished);
     if (!status)
         status = replica_finish(&r->place, version);
     work_spent(&work->report->phases.stage_ns, started);
@@ -129,7 +157,8 @@ static void count_apply(const struct work *work, const struct ulp_apply_report *
 }
 
 static enum ulp_status make_version(const struct replica *r, const struct work *work,
-                                    const struct way *way, const struct ulp_patch *const *patches) {
+                                    const struct step *step) {
+    const struct way *way = step->way;
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
                                               .staging_bytes = WORK_BYTES,
@@ -144,18 +173,38 @@ static enum ulp_status make_version(const struct replica *r, const struct work *
     if (!status)
         status = replica_version_path(&r->place, way->to, to);
     if (!status)
-        status = model_patch(from, patches, way->patch_count, before, to, &options, &report);
+        status = model_patch(from, step->patches, step->count, before, to, &options, &report);
     model_free(before);
     count_apply(work, &report);
     return status;
 }
 
-static enum ulp_status replica_step(struct holder *holder, const struct work *work,
-                                    const struct way *way, const struct ulp_patch *const *patches) {
-    struct replica *r = self_of(holder);
-    enum ulp_status status = is_there(r, way->to) ? ULP_OK : make_version(r, work, way, patches);
+static enum ulp_status make_slice(const struct replica *r, const struct work *work,
+                                  const struct step *step) {
+    struct ulp_root parent;
+    char from[PATH_MAX], unfinished[PATH_MAX];
+    enum ulp_status status = replica_version_path(&r->place, step->way->from, from);
 
-    return status ? status : stage(r, work, way->to);
+    if (!status)
+        status = slice_mark_read(r->holder.slice, from, &parent);
+    if (!status)
+        status = replica_unfinished(&r->place, step->way->to, unfinished);
+    if (!status)
+        status = slice_files_step(work, r->holder.slice, from, &parent, step, unfinished);
+    if (!status)
+        status = slice_mark_write(r->holder.slice, unfinished, step->root);
+    return status ? status : replica_finish(&r->place, step->way->to);
+}
+
+static enum ulp_status replica_step(struct holder *holder, const struct work *work,
+                                    const struct step *step) {
+    struct replica *r = self_of(holder);
+    const uint64_t version = step->way->to;
+    enum ulp_status status = ULP_OK;
+
+    if (!is_there(r, version))
+        status = holder->slice ? make_slice(r, work, step) : make_version(r, work, step);
+    return status ? status : stage(r, work, version);
 }
 
 /* ---- showing ---- */
@@ -213,6 +262,7 @@ static enum ulp_status look_at_seen(struct replica *r) {
         status = log_entry_parse(bytes.data, bytes.used, &r->holder.seen);
         if (status)
             status = fail(ULP_E_RECORD, "%s is damaged; use another directory", quote(path).text);
+        r->holder.kept = r->holder.seen.record.sequence;
     }
     buffer_release(&bytes);
     return status;
@@ -317,17 +367,41 @@ static const struct holder_ops replica_ops = {
     .free = replica_free,
 };
 
-enum ulp_status replica_open(const char *path, struct holder **ret_holder) {
+/* A directory holds one thing all its life. */
+static enum ulp_status check_kind(const struct replica *r) {
+    struct ulp_root root;
+    char path[PATH_MAX];
+    enum ulp_status status;
+
+    if (!r->holder.held.any)
+        return ULP_OK;
+    status = replica_version_path(&r->place, r->holder.held.version, path);
+    if (!status && r->holder.slice)
+        return slice_mark_read(r->holder.slice, path, &root);
+    if (!status && slice_mark_exists(path))
+        status = fail(ULP_E_OTHER_RUN, "%s holds a slice of the model; use another directory",
+                      quote(r->place.path).text);
+    return status;
+}
+
+enum ulp_status replica_open(const char *path, const struct slice *slice,
+                             struct holder **ret_holder) {
     struct replica *r = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *r, &r);
 
     if (status)
         return status;
     r->holder.ops = &replica_ops;
+    if (slice) {
+        r->slice = *slice;
+        r->holder.slice = &r->slice;
+    }
     status = replica_place_open(path, &r->place, &r->holder.held);
     r->holder.held.back = true;
     if (!status)
         status = look_at_seen(r);
+    if (!status)
+        status = check_kind(r);
     if (status)
         holder_free(&r->holder);
     else

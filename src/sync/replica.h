@@ -16,7 +16,10 @@
 
 #include "sync/holder.h"
 
-/* Makes it if it is missing. ULP_E_BUSY if another process has it. */
-enum ulp_status replica_open(const char *path, struct holder **ret_holder);
+/* Makes it if it is missing. With a slice the files have the bytes of that alone, and holes
+ * elsewhere. ULP_E_BUSY if another process has it, ULP_E_OTHER_RUN if it holds another slice, or a
+ * whole model where a slice is wanted, or the other way around. */
+enum ulp_status replica_open(const char *path, const struct slice *slice,
+                             struct holder **ret_holder);
 
 #endif

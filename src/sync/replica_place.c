@@ -45,74 +45,13 @@ bool replica_has_version(const struct replica_place *place, uint64_t version) {
     return !replica_version_path(place, version, path) && exists(path);
 }
 
-/* ---- cleaning up ---- */
-
-/* A directory of plain files: nothing else is ever put there. */
-static void remove_files(const char *path) {
-    DIR *directory = opendir(path);
-    struct dirent *entry;
-
-    if (!directory)
-        return;
-    while ((entry = readdir(directory))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(directory), entry->d_name, 0);
-    }
-    closedir(directory);
-    rmdir(path);
-}
+/* ---- what is there ---- */
 
 /* The version that a name stands for; UINT64_MAX for anything else. */
 static uint64_t version_of(const char *name) {
     return strlen(name) == 20 && strspn(name, "0123456789") == 20 ? strtoull(name, NULL, 10)
                                                                   : UINT64_MAX;
 }
-
-static bool is_wanted(uint64_t version, const struct held *held, uint64_t also) {
-    if (version == UINT64_MAX)
-        return false;
-    return version == also || version + 1 == also ||
-           (held->any && (version == held->version || version + 1 == held->version));
-}
-
-enum ulp_status replica_clean(const struct replica_place *place, const struct held *held,
-                              uint64_t also) {
-    char versions[PATH_MAX], path[PATH_MAX];
-    DIR *directory;
-    struct dirent *entry;
-    enum ulp_status status = replica_path(place, "versions", versions);
-
-    directory = status ? NULL : opendir(versions);
-    if (!directory)
-        return status ? status : fail_errno("list", versions);
-    while ((entry = readdir(directory))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-            is_wanted(version_of(entry->d_name), held, also))
-            continue;
-        if (snprintf(path, sizeof path, "%s/%s", versions, entry->d_name) < (int)sizeof path)
-            remove_files(path);
-    }
-    closedir(directory);
-    return ULP_OK;
-}
-
-/* What a process that was killed left beside them: a file that was to replace `seen`, a link that
- * was to replace `current`. We hold the lock, so nobody is at work on one. */
-static enum ulp_status remove_leftovers(const struct replica_place *place) {
-    DIR *directory = opendir(place->path);
-    struct dirent *entry;
-
-    if (!directory)
-        return fail_errno("list", place->path);
-    while ((entry = readdir(directory))) {
-        if (!strncmp(entry->d_name, ".ulpsync-tmp-", 13) || !strcmp(entry->d_name, FRESH_LINK))
-            unlinkat(dirfd(directory), entry->d_name, 0);
-    }
-    closedir(directory);
-    return ULP_OK;
-}
-
-/* ---- what is there ---- */
 
 static enum ulp_status look_at_current(const struct replica_place *place, struct held *held) {
     char link[PATH_MAX], target[PATH_MAX];
@@ -137,6 +76,73 @@ static enum ulp_status look_at_current(const struct replica_place *place, struct
                           .before = version && replica_has_version(place, version - 1)};
     return ULP_OK;
 }
+
+/* ---- cleaning up ---- */
+
+/* A directory of plain files: nothing else is ever put there. */
+static void remove_files(const char *path) {
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    }
+    closedir(directory);
+    rmdir(path);
+}
+
+static bool is_wanted(uint64_t version, const struct held *held, uint64_t also) {
+    if (version == UINT64_MAX)
+        return false;
+    return version == also || version + 1 == also ||
+           (held->any && (version == held->version || version + 1 == held->version));
+}
+
+enum ulp_status replica_clean(const struct replica_place *place, const struct held *held,
+                              uint64_t also) {
+    char versions[PATH_MAX], path[PATH_MAX];
+    DIR *directory;
+    struct dirent *entry;
+    struct held shown = {0}; /* may be newer than who was told of a failure believes */
+    enum ulp_status status = look_at_current(place, &shown);
+
+    if (!status)
+        status = replica_path(place, "versions", versions);
+    directory = status ? NULL : opendir(versions);
+    if (!directory)
+        return status ? status : fail_errno("list", versions);
+    while ((entry = readdir(directory))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+            is_wanted(version_of(entry->d_name), held, also) ||
+            is_wanted(version_of(entry->d_name), &shown, also))
+            continue;
+        if (snprintf(path, sizeof path, "%s/%s", versions, entry->d_name) < (int)sizeof path)
+            remove_files(path);
+    }
+    closedir(directory);
+    return ULP_OK;
+}
+
+/* What a process that was killed left beside them: a file that was to replace `seen`, a link that
+ * was to replace `current`. We hold the lock, so nobody is at work on one. */
+static enum ulp_status remove_leftovers(const struct replica_place *place) {
+    DIR *directory = opendir(place->path);
+    struct dirent *entry;
+
+    if (!directory)
+        return fail_errno("list", place->path);
+    while ((entry = readdir(directory))) {
+        if (!strncmp(entry->d_name, ".ulpsync-tmp-", 13) || !strcmp(entry->d_name, FRESH_LINK))
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    }
+    closedir(directory);
+    return ULP_OK;
+}
+
+/* ---- opening ---- */
 
 static enum ulp_status take_lock(struct replica_place *place) {
     char path[PATH_MAX];
@@ -208,15 +214,30 @@ enum ulp_status replica_unfinished(const struct replica_place *place, uint64_t v
     return file_make_directory(text);
 }
 
+/* What could fail for other reasons than the disk comes before anything is seen. */
+static enum ulp_status rename_in(const char *directory, const char *from, const char *to) {
+    int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum ulp_status status = ULP_OK;
+
+    if (file < 0)
+        return fail_errno("open", directory);
+    if (rename(from, to))
+        status = fail_errno("put into place", to);
+    else if (file_sync_directory(file))
+        status = fail_errno("sync", directory);
+    close(file);
+    return status;
+}
+
 enum ulp_status replica_finish(const struct replica_place *place, uint64_t version) {
-    char unfinished[PATH_MAX], path[PATH_MAX];
+    char versions[PATH_MAX], unfinished[PATH_MAX], path[PATH_MAX];
     enum ulp_status status = unfinished_path(place, version, unfinished);
 
     if (!status)
         status = replica_version_path(place, version, path);
-    if (!status && rename(unfinished, path))
-        status = fail_errno("put into place", path);
-    return status ? status : file_sync_parent(path);
+    if (!status)
+        status = replica_path(place, "versions", versions);
+    return status ? status : rename_in(versions, unfinished, path);
 }
 
 enum ulp_status replica_switch(const struct replica_place *place, uint64_t version) {
@@ -230,7 +251,5 @@ enum ulp_status replica_switch(const struct replica_place *place, uint64_t versi
         status = fail_errno("remove", fresh);
     if (!status && symlink(target, fresh))
         status = fail_errno("link", fresh);
-    if (!status && rename(fresh, link))
-        status = fail_errno("put into place", link);
-    return status ? status : file_sync_parent(link);
+    return status ? status : rename_in(place->path, fresh, link);
 }

@@ -32,7 +32,8 @@ enum ulp_status replica_finish(const struct replica_place *place, uint64_t versi
 /* A version that is complete becomes the current one. */
 enum ulp_status replica_switch(const struct replica_place *place, uint64_t version);
 
-/* Removes all versions but the current one, another, and those in front of these two. */
+/* Removes all versions but the one that is held, another, the one that `current` leads to, and those
+ * in front of these. */
 enum ulp_status replica_clean(const struct replica_place *place, const struct held *held,
                               uint64_t also);
 

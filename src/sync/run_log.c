@@ -205,9 +205,10 @@ static enum ulp_status read_ancestor(struct log_view *view, const struct record 
     return status ? status : check_growth(&ret_entry->record, newer);
 }
 
-/* From `head` back to `goal`, which is read unless its hash is known: in some 2 log2 n steps. */
-static enum ulp_status check_descent(struct log_view *view, const struct log_entry *head,
-                                     uint64_t goal, const struct hash *known) {
+/* From `head` back to `goal`, which is read unless its hash is known: in some 2 log2 n steps. The
+ * last record that was read goes to *ret_last, unless that is NULL. */
+static enum ulp_status walk_back(struct log_view *view, const struct log_entry *head, uint64_t goal,
+                                 const struct hash *known, struct log_entry *ret_last) {
     struct log_entry at = {0};
     const struct record *record = &head->record;
     enum ulp_status status = ULP_OK;
@@ -225,8 +226,26 @@ static enum ulp_status check_descent(struct log_view *view, const struct log_ent
         replace(&at, &next);
         record = &at.record;
     }
+    if (!status && ret_last)
+        replace(ret_last, &at);
     log_entry_release(&at);
     return status;
+}
+
+static enum ulp_status check_descent(struct log_view *view, const struct log_entry *head,
+                                     uint64_t goal, const struct hash *known) {
+    return walk_back(view, head, goal, known, NULL);
+}
+
+enum ulp_status log_ancestor(struct log_view *view, const struct log_entry *head, uint64_t sequence,
+                             struct log_entry *ret_entry) {
+    if (!sequence || sequence > head->record.sequence)
+        return fail(ULP_E_CHAIN, "record %llu of run %s names record %llu as one before it",
+                    (unsigned long long)head->record.sequence, quote(view->run).text,
+                    (unsigned long long)sequence);
+    if (sequence == head->record.sequence)
+        return log_entry_parse(head->bytes, head->byte_count, ret_entry);
+    return walk_back(view, head, sequence, NULL, ret_entry);
 }
 
 /* A store that listed more records than can be found by leaping has lost one in between. */

@@ -54,6 +54,11 @@ enum ulp_status log_advance(struct log_view *view, bool anew, struct log_entry *
 /* The same by one record, if there is one: *entry is unchanged if not. */
 enum ulp_status log_advance_one(struct log_view *view, struct log_entry *entry);
 
+/* Reads record `sequence`, from which `head`, that was accepted, descends: each record on the way back
+ * is named by one that was verified. ULP_E_CHAIN. */
+enum ulp_status log_ancestor(struct log_view *view, const struct log_entry *head, uint64_t sequence,
+                             struct log_entry *ret_entry);
+
 /* Raises *highest to the highest sequence behind `after` that a listing shows; a hint. */
 enum ulp_status log_listed(struct ulp_store *store, const char *run, uint64_t after,
                            uint64_t *highest);

@@ -123,8 +123,7 @@ static enum ulp_status add_way(const struct span *s, const struct plan *plan,
                             .sequence = last->sequence,
                             .patches = &stored,
                             .patch_count = 1};
-    const struct addition addition = {
-        .way = &way, .folder = q->upload.folder, .key = s->work.options->sign};
+    const struct addition addition = {.way = &way, .key = s->work.options->sign};
     enum ulp_status status = commit(s->follower, &addition, s->work.report, ret_moved);
 
     if (!status && !*ret_moved) {
@@ -221,7 +220,7 @@ static enum ulp_status open_span(struct ulp_store *store, const char *run, const
         (int)sizeof path)
         status = fail(ULP_E_NAME, "the path %s is too long", quote(directory).text);
     if (!status)
-        status = replica_open(path, &holder);
+        status = replica_open(path, NULL, &holder);
     return status ? status : follower_new(store, run, options, holder, &s->follower);
 }
 

@@ -54,11 +54,20 @@ static enum ulp_status send_filled(struct upload *upload) {
     return thread_start(&upload->thread, send, upload);
 }
 
+enum ulp_status upload_cut(struct upload *upload, size_t *ret_parts) {
+    enum ulp_status status = upload->filling.used ? send_filled(upload) : ULP_OK;
+
+    if (!status)
+        *ret_parts = upload->count + upload->thread.started; /* one may be on its way */
+    return status;
+}
+
 enum ulp_status upload_write(void *user, const void *data, size_t bytes) {
     struct upload *upload = user;
     const uint8_t *from = data;
     enum ulp_status status = spool_append(&upload->copy, data, bytes);
 
+    upload->bytes += status ? 0 : bytes;
     while (!status && bytes) {
         size_t room = PART_BYTES - upload->filling.used, take = bytes < room ? bytes : room;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A patch on its way to the store: it is cut into parts, and each is sent by a thread while the next
- * one is being made. A copy is kept, so that it can be checked and applied. Memory: two parts.
+ * Patches on their way to the store: they are cut into parts, and each is sent by a thread while the
+ * next one is being made. A copy is kept, so that they can be checked and applied. Memory: two
+ * parts.
  */
 #ifndef SYNC_UPLOAD_H
 #define SYNC_UPLOAD_H
@@ -24,6 +25,7 @@ struct upload {
     struct error_note note;
     struct part *parts;
     size_t count, room;
+    uint64_t bytes; /* that were written */
 };
 
 enum ulp_status upload_begin(struct upload *upload, struct ulp_store *store, const char *run,
@@ -31,6 +33,9 @@ enum ulp_status upload_begin(struct upload *upload, struct ulp_store *store, con
 
 /* A sink for ulp_diff(); `user` is the upload. */
 enum ulp_status upload_write(void *user, const void *data, size_t bytes);
+
+/* Here a patch ends, and its last part; *ret_parts have begun so far. */
+enum ulp_status upload_cut(struct upload *upload, size_t *ret_parts);
 
 /* Sends the rest and waits until all of it is stored. */
 enum ulp_status upload_end(struct upload *upload);

@@ -10,6 +10,7 @@
 struct map {
     struct record record;
     struct way ways[WAYS_MAX];
+    struct stored_patch patches[WAYS_MAX];
     struct part parts[WAYS_MAX];
     struct anchor anchors[ANCHORS_MAX];
     struct anchor_file files[ANCHORS_MAX];
@@ -19,7 +20,8 @@ static void add_anchor(struct map *map, uint64_t version, uint64_t bytes) {
     size_t i = map->record.anchor_count++;
 
     map->files[i] = (struct anchor_file){"model.safetensors", {.bytes = bytes}};
-    map->anchors[i] = (struct anchor){.version = version, .files = &map->files[i], .file_count = 1};
+    map->anchors[i] = (struct anchor){
+        .version = version, .reference = "", .files = &map->files[i], .file_count = 1};
     map->record.anchors = map->anchors;
 }
 
@@ -27,8 +29,9 @@ static void add_way(struct map *map, uint64_t from, uint64_t to, bool history, u
     size_t i = map->record.way_count++;
 
     map->parts[i].bytes = bytes;
+    map->patches[i] = (struct stored_patch){&map->parts[i], 1};
     map->ways[i] = (struct way){
-        .from = from, .to = to, .history = history, .parts = &map->parts[i], .part_count = 1};
+        .from = from, .to = to, .history = history, .patches = &map->patches[i], .patch_count = 1};
     map->record.ways = map->ways;
     if (to > map->record.version)
         map->record.version = to;
@@ -37,7 +40,12 @@ static void add_way(struct map *map, uint64_t from, uint64_t to, bool history, u
 static const struct held nothing;
 
 static struct held at(uint64_t version, bool before) {
-    return (struct held){true, version, before};
+    return (struct held){.any = true, .version = version, .before = before};
+}
+
+/* Of who may start again from further back, because nobody sees what is on the way. */
+static struct held unseen(uint64_t version, bool before) {
+    return (struct held){.any = true, .version = version, .before = before, .back = true};
 }
 
 /* The plan as text: "@4 +5 +9" starts from the anchor of 4 and goes to 5 and 9; "-" if there is
@@ -96,7 +104,54 @@ static void test_from_what_is_held(void **unused) {
     assert_plan(&map, at(2, false), 2, "= 0");
     assert_plan(&map, at(1, false), 2, "+2 = 5");
     assert_plan(&map, at(0, false), 2, "+1 +2 = 15");
-    assert_plan(&map, at(7, false), 2, "@0 +1 +2 = 115"); /* nothing leads back */
+    assert_plan(&map, at(7, false), 2, "-"); /* nothing leads back */
+}
+
+/* Who shows what it holds never goes back; who does not may, if there is no other way or if it is
+ * cheaper. */
+static void test_going_back(void **unused) {
+    struct map map = {0};
+
+    (void)unused;
+    add_anchor(&map, 0, 100);
+    add_anchor(&map, 2, 3);
+    add_way(&map, 0, 1, false, 10);
+    add_way(&map, 1, 2, false, 5);
+    add_way(&map, 2, 3, false, 1);
+    add_way(&map, 0, 4, false, 90);
+    add_way(&map, 3, 4, true, 1);
+    assert_plan(&map, at(3, false), 4, "-");
+    assert_plan(&map, unseen(3, false), 4, "@2 +3 +4 = 5");
+    assert_plan(&map, at(3, true), 4, "+4 = 1");
+    assert_plan(&map, unseen(3, true), 4, "+4 = 1");
+    assert_plan(&map, at(7, false), 1, "-");
+    assert_plan(&map, unseen(7, false), 1, "@0 +1 = 110");
+    assert_plan(&map, at(2, false), 2, "= 0");
+    assert_plan(&map, unseen(2, false), 2, "= 0");
+    map.files[1].part.bytes = 0;
+    assert_plan(&map, unseen(3, true), 3, "= 0");
+    map.parts[4].bytes = 20; /* from 3 to 4 */
+    map.parts[3].bytes = 10; /* from 0 to 4 */
+    map.files[0].part.bytes = 2;
+    assert_plan(&map, at(3, true), 4, "+4 = 20");
+    assert_plan(&map, unseen(3, true), 4, "@0 +4 = 12");
+}
+
+/* What an anchor refers to is not in the store. */
+static void test_anchors_by_reference(void **unused) {
+    struct map map = {0};
+
+    (void)unused;
+    add_anchor(&map, 0, 1);
+    map.anchors[0].reference = "hub/model";
+    add_way(&map, 0, 1, false, 10);
+    assert_plan(&map, nothing, 0, "-");
+    assert_plan(&map, nothing, 1, "-");
+    assert_plan(&map, unseen(1, false), 0, "-");
+    assert_plan(&map, at(0, false), 1, "+1 = 10");
+    add_anchor(&map, 1, 1000);
+    assert_plan(&map, nothing, 1, "@1 = 1000");
+    assert_plan(&map, at(0, false), 1, "+1 = 10");
 }
 
 static void test_the_cheaper_anchor(void **unused) {
@@ -143,7 +198,8 @@ static void test_history(void **unused) {
     add_way(&map, 2, 3, true, 5);
     assert_plan(&map, nothing, 3, "@0 +1 +2 +3 = 120"); /* 0 was just passed, then 1 */
     assert_plan(&map, at(1, true), 3, "+2 +3 = 10");
-    assert_plan(&map, at(1, false), 3, "@0 +1 +2 +3 = 120");
+    assert_plan(&map, at(1, false), 3, "-");
+    assert_plan(&map, unseen(1, false), 3, "@0 +1 +2 +3 = 120");
     assert_plan(&map, at(2, false), 2, "= 0");
 }
 
@@ -203,7 +259,8 @@ static void test_ties(void **unused) {
 static void test_parts_and_files_add_up(void **unused) {
     struct anchor_file files[3] = {
         {"a", {.bytes = 1}}, {"b", {.bytes = 20}}, {"c", {.bytes = 300}}};
-    struct part parts[2] = {{.bytes = 4000}, {.bytes = 50000}};
+    struct part parts[3] = {{.bytes = 4000}, {.bytes = 50000}, {.bytes = 600000}};
+    struct stored_patch patches[2] = {{parts, 2}, {parts + 2, 1}};
     struct map map = {0};
 
     (void)unused;
@@ -211,9 +268,9 @@ static void test_parts_and_files_add_up(void **unused) {
     add_way(&map, 0, 1, false, 0);
     map.anchors[0].files = files;
     map.anchors[0].file_count = 3;
-    map.ways[0].parts = parts;
-    map.ways[0].part_count = 2;
-    assert_plan(&map, nothing, 1, "@0 +1 = 54321");
+    map.ways[0].patches = patches;
+    map.ways[0].patch_count = 2;
+    assert_plan(&map, nothing, 1, "@0 +1 = 654321");
 }
 
 /* ---- against a search that tries everything ---- */
@@ -229,8 +286,8 @@ static uint64_t cheapest(const struct record *record, uint64_t version, bool bef
         if (way->from != version || way->to > to || (way->history && !before))
             continue;
         rest = cheapest(record, way->to, way->to == way->from + 1, to);
-        if (rest != UINT64_MAX && rest + way->parts[0].bytes < best)
-            best = rest + way->parts[0].bytes;
+        if (rest != UINT64_MAX && rest + way_bytes(way) < best)
+            best = rest + way_bytes(way);
     }
     return best;
 }
@@ -239,8 +296,11 @@ static uint64_t cheapest_of_all(const struct record *record, struct held held, u
     uint64_t best = held.any ? cheapest(record, held.version, held.before, to) : UINT64_MAX;
 
     for (size_t i = 0; i < record->anchor_count; i++) {
-        uint64_t rest = cheapest(record, record->anchors[i].version, false, to);
+        const struct anchor *anchor = &record->anchors[i];
+        uint64_t rest = cheapest(record, anchor->version, false, to);
 
+        if (*anchor->reference || (held.any && !held.back && anchor->version <= held.version))
+            continue;
         if (rest != UINT64_MAX && rest + record->anchors[i].files[0].part.bytes < best)
             best = rest + record->anchors[i].files[0].part.bytes;
     }
@@ -254,6 +314,10 @@ static void check_plan(const struct plan *plan, struct held held, uint64_t to) {
     bool before = !plan->anchor && held.before;
 
     assert_true(plan->anchor || held.any);
+    if (plan->anchor) {
+        assert_string_equal(plan->anchor->reference, "");
+        assert_true(!held.any || held.back || version > held.version);
+    }
     for (size_t i = 0; i < plan->way_count; i++) {
         const struct way *way = plan->ways[i];
 
@@ -261,7 +325,7 @@ static void check_plan(const struct plan *plan, struct held held, uint64_t to) {
         assert_true(before || !way->history);
         before = way->to == way->from + 1;
         version = way->to;
-        bytes += way->parts[0].bytes;
+        bytes += way_bytes(way);
     }
     assert_int_equal(version, to);
     assert_int_equal(plan->bytes, bytes);
@@ -288,6 +352,8 @@ static void random_map(struct map *map, uint64_t versions) {
     for (uint64_t version = 0; version <= versions; version++) {
         if (test_random() % 4 == 0)
             add_anchor(map, version, test_random() % 60);
+        if (map->record.anchor_count && test_random() % 8 == 0)
+            map->anchors[map->record.anchor_count - 1].reference = "hub/model";
     }
     for (uint64_t to = 1; to <= versions; to++) {
         for (uint64_t from = 0; from < to; from++) {
@@ -300,19 +366,54 @@ static void random_map(struct map *map, uint64_t versions) {
     map->record.version = versions;
 }
 
+/* I6: from some anchor, no matter of which kind, with nothing but the anchor in hand. */
+static bool leads_from_an_anchor(const struct record *record) {
+    bool leads = false;
+
+    for (size_t i = 0; i < record->anchor_count; i++)
+        leads |= cheapest(record, record->anchors[i].version, false, record->version) != UINT64_MAX;
+    return leads;
+}
+
 static void test_random_maps(void **unused) {
     unsigned reached = 0, tried = 0;
 
     (void)unused;
     for (unsigned i = 0; i < 20000; i++) {
         struct map map;
-        struct held held = {test_random() % 4 != 0, test_random() % 8, test_random() % 2};
+        struct held held = {.any = test_random() % 4 != 0,
+                            .version = test_random() % 8,
+                            .before = test_random() % 2,
+                            .back = test_random() % 2};
 
         random_map(&map, 1 + test_random() % 7);
         check_map(&map, held, test_random() % (map.record.version + 1), &reached);
+        assert_int_equal(plan_check(&map.record),
+                         leads_from_an_anchor(&map.record) ? ULP_OK : ULP_E_UNREACHABLE);
         tried++;
     }
     assert_true(reached > tried / 4 && reached < tried - tried / 20);
+}
+
+static void test_plan_check(void **unused) {
+    struct map map = {0};
+
+    (void)unused;
+    assert_fails(plan_check(&map.record), ULP_E_UNREACHABLE, "without an anchor");
+    add_anchor(&map, 0, 1);
+    assert_ok(plan_check(&map.record));
+    map.record.version = 1;
+    assert_int_equal(plan_check(&map.record), ULP_E_UNREACHABLE);
+    add_way(&map, 0, 1, false, 1);
+    assert_ok(plan_check(&map.record));
+    map.anchors[0].reference = "hub/model"; /* good enough: somebody can start there */
+    assert_ok(plan_check(&map.record));
+    map.ways[0].history = true; /* which nobody has who comes from an anchor */
+    assert_int_equal(plan_check(&map.record), ULP_E_UNREACHABLE);
+    add_anchor(&map, 1, 1);
+    assert_ok(plan_check(&map.record));
+    map.record.version = 2;
+    assert_int_equal(plan_check(&map.record), ULP_E_UNREACHABLE);
 }
 
 static void test_allocations_fail(void **unused) {
@@ -341,4 +442,5 @@ static void test_allocations_fail(void **unused) {
 TEST_MAIN(test_from_nothing, test_from_what_is_held, test_the_cheaper_anchor, test_longer_ways,
           test_history, test_history_behind_an_anchor, test_history_behind_a_longer_way,
           test_the_dearer_way_that_opens_history, test_ties, test_parts_and_files_add_up,
-          test_random_maps, test_allocations_fail)
+          test_going_back, test_anchors_by_reference, test_random_maps, test_plan_check,
+          test_allocations_fail)

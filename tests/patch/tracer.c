@@ -33,7 +33,8 @@ static pid_t start(traced_work work, const void *user) {
     }
     if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
         return -1; /* it has ended already */
-    if (ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) {
+    if (ptrace(PTRACE_SETOPTIONS, child, NULL,
+               PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE)) {
         kill(child, SIGKILL);
         waitpid(child, &status, 0);
         return -1;
@@ -41,45 +42,54 @@ static pid_t start(traced_work work, const void *user) {
     return child;
 }
 
-/* To the next stop at a call; false when the child has ended. */
-static bool next_stop(pid_t child) {
+/* To the next stop at a call, of whichever thread; false when the child has ended. *thread is the
+ * one that stands still, and goes on. */
+static bool next_stop(pid_t child, pid_t *thread) {
     int status;
 
-    do {
-        assert_int_equal(ptrace(PTRACE_SYSCALL, child, NULL, NULL), 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-    } while (WIFSTOPPED(status) && WSTOPSIG(status) != CALL_STOP);
-    if (WIFSTOPPED(status))
-        return true;
-    assert_true(WIFEXITED(status));
+    for (;;) {
+        if (*thread)
+            assert_int_equal(ptrace(PTRACE_SYSCALL, *thread, NULL, NULL), 0);
+        *thread = waitpid(-1, &status, __WALL);
+        assert_true(*thread > 0);
+        if (WIFSTOPPED(status) && WSTOPSIG(status) == CALL_STOP)
+            return true;
+        if (WIFSTOPPED(status))
+            continue;
+        assert_true(WIFEXITED(status));
+        if (*thread == child)
+            break;
+        *thread = 0; /* it has ended, and the others go on */
+    }
     assert_int_equal(WEXITSTATUS(status), 0);
     return false;
 }
 
 bool killed_at(unsigned long at, traced_work work, const void *user) {
-    pid_t child = start(work, user);
+    pid_t child = start(work, user), thread = child;
     int status;
 
     assert_true(child > 0);
     for (unsigned long i = 0; i < at; i++) {
-        if (!next_stop(child))
+        if (!next_stop(child, &thread))
             return false;
     }
     assert_int_equal(kill(child, SIGKILL), 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
+    while (waitpid(-1, &status, __WALL) != child || WIFSTOPPED(status))
+        continue;
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     return true;
 }
 
 void watch_calls(traced_work work, const void *user, traced_watch watch, void *watcher) {
-    pid_t child = start(work, user);
+    pid_t child = start(work, user), thread = child;
 
     assert_true(child > 0);
-    while (next_stop(child)) {
+    while (next_stop(child, &thread)) {
         struct call_info info = {0};
         struct traced_call call;
 
-        assert_true(ptrace(PTRACE_GET_SYSCALL_INFO, child, (void *)sizeof info, &info) > 0);
+        assert_true(ptrace(PTRACE_GET_SYSCALL_INFO, thread, (void *)sizeof info, &info) > 0);
         if (info.on != ON_ENTRY)
             continue;
         call.number = info.number;

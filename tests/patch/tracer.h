@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs a piece of work in a child process that is stopped at every system call, to watch it or to
- * end it. */
+/* Runs a piece of work in a child process that is stopped at every system call of each of its
+ * threads, to watch it or to end it. */
 #ifndef TESTS_PATCH_TRACER_H
 #define TESTS_PATCH_TRACER_H
 

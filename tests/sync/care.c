@@ -2,50 +2,7 @@
 /* Care of a run: long ways for who lags, and parts that are deleted without harm (I6). */
 #include "base/clock.h"
 #include "sync/run_log.h"
-#include "tests/patch/disk.h"
-
-static const struct form forms[] = {{"embed", "BF16", {64, 48}, 2, 0},
-                                    {"norm", "F32", {400}, 1, 0}};
-
-/* A trainer that stays in memory. */
-struct career {
-    char *top;
-    struct ulp_store *store;
-    struct state state;
-    struct ulp_publisher *publisher;
-    uint64_t versions, single_bytes;
-    struct ulp_root roots[256];
-    uint64_t bytes[256]; /* of the patch to each version */
-};
-
-static struct career career_make(const struct ulp_run_options *options) {
-    struct career c = {.top = temp_directory_make(), .state = state_make(forms, COUNT(forms), 0)};
-
-    assert_ok(ulp_store_memory(&c.store));
-    assert_ok(ulp_publisher_open(c.store, "rl", NULL, options, &c.publisher));
-    return c;
-}
-
-static void career_free(struct career *c) {
-    ulp_publisher_close(c->publisher);
-    ulp_store_free(c->store);
-    state_free(&c->state);
-    temp_directory_remove(c->top);
-}
-
-static void publish(struct career *c, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        struct ulp_run_report report = {0};
-
-        if (c->versions)
-            state_step(&c->state, 20);
-        assert_ok(ulp_publisher_publish(c->publisher, c->state.tensors, c->state.count, c->versions,
-                                        &report));
-        assert_ok(ulp_publisher_anchor(c->publisher, NULL));
-        c->roots[c->versions] = root_of(&c->state);
-        c->bytes[c->versions++] = report.stored_bytes;
-    }
-}
+#include "tests/sync/career.h"
 
 static struct ulp_run_report tend(const struct career *c) {
     struct ulp_run_report report = {0};
@@ -55,13 +12,7 @@ static struct ulp_run_report tend(const struct career *c) {
 }
 
 static struct ulp_run_report follow(const struct career *c, const char *name) {
-    struct ulp_run_report report = {0};
-
-    assert_ok(ulp_follow(c->store, "rl", path_of(c->top, name).text, NULL, &report));
-    assert_int_equal(report.version, c->versions - 1);
-    assert_holds_root(path_of(path_of(c->top, name).text, "current").text,
-                      &c->roots[c->versions - 1]);
-    return report;
+    return career_follow(c, c->store, name);
 }
 
 /* ---- long ways ---- */
@@ -73,10 +24,10 @@ static void check_lag(unsigned start) {
     struct ulp_run_report report;
     uint64_t replay = 0;
 
-    publish(&c, start + 1);
+    career_publish(&c, start + 1);
     follow(&c, "f");
     for (unsigned i = 0; i < 100; i++) {
-        publish(&c, 1);
+        career_publish(&c, 1);
         replay += c.bytes[c.versions - 1];
         if (i % 7 == 0)
             tend(&c);
@@ -107,11 +58,11 @@ static void test_two_tenders(void **unused) {
     struct ulp_run_report report = {0};
 
     (void)unused;
-    publish(&c, 41);
+    career_publish(&c, 41);
     tend(&c);
     assert_ok(ulp_run_tend(c.store, "rl", path_of(c.top, "other").text, NULL, &report));
     assert_int_equal(report.fresh, 0);
-    publish(&c, 40);
+    career_publish(&c, 40);
     assert_ok(ulp_run_tend(c.store, "rl", path_of(c.top, "other").text, NULL, &report));
     assert_int_equal(report.fresh, 1);
     assert_int_equal(tend(&c).fresh, 0);
@@ -165,9 +116,9 @@ static void test_collect(void **unused) {
 
     (void)unused;
     clock_install(&hooks);
-    publish(&c, 3);
+    career_publish(&c, 3);
     follow(&c, "slow");
-    publish(&c, 60);
+    career_publish(&c, 60);
     assert_int_equal(objects(&c, "rl/log/"), 63 + 3); /* three anchors */
     before = objects(&c, "rl/part/");
     report = collect(&c, 1); /* announces only */
@@ -181,7 +132,7 @@ static void test_collect(void **unused) {
     assert_false(report.announced);
     assert_int_equal(report.deleted, 0);
     assert_int_equal(report.wait_ms, 30000);
-    publish(&c, 2);
+    career_publish(&c, 2);
     records = objects(&c, "rl/log/");
     before = objects(&c, "rl/part/");
     now_ms += 30001;
@@ -191,7 +142,7 @@ static void test_collect(void **unused) {
     assert_in_range(objects(&c, "rl/log/"), records, records + 1);
     follow(&c, "fresh");
     assert_int_equal(follow(&c, "slow").fetched_anchors, 1); /* the old ways are gone */
-    publish(&c, 20);
+    career_publish(&c, 20);
     follow(&c, "fresh");
     clock_install(NULL);
     career_free(&c);
@@ -207,7 +158,7 @@ static void test_orphans(void **unused) {
     uint64_t bytes;
 
     (void)unused;
-    publish(&c, 5);
+    career_publish(&c, 5);
     part_key("rl", &old, key);
     assert_ok(ulp_store_put(c.store, key, "orphan", 6));
     part_key("rl", &young, key);
@@ -226,7 +177,7 @@ static void test_orphans(void **unused) {
     assert_ok(ulp_run_collect(c.store, "rl", &now, &report));
     assert_int_equal(report.deleted, 0);
     assert_false(report.announced);
-    publish(&c, 3);
+    career_publish(&c, 3);
     follow(&c, "f");
     career_free(&c);
 }
@@ -248,7 +199,7 @@ static void test_rekey(void **unused) {
     ulp_key_public(first, &trusted);
     signing.sign = first;
     c = career_make(&signing);
-    publish(&c, 3);
+    career_publish(&c, 3);
     assert_ok(ulp_follow(c.store, "rl", path_of(c.top, "f").text, &options, &report));
     assert_fails(ulp_run_rekey(c.store, "rl", second, third, NULL), ULP_E_SIGNATURE, "another key");
     assert_ok(ulp_run_rekey(c.store, "rl", first, second, &report));
@@ -260,7 +211,7 @@ static void test_rekey(void **unused) {
     ulp_publisher_close(c.publisher);
     signing.sign = third;
     assert_ok(ulp_publisher_open(c.store, "rl", NULL, &signing, &c.publisher));
-    publish(&c, 3);
+    career_publish(&c, 3);
     assert_ok(ulp_follow(c.store, "rl", path_of(c.top, "f").text, &options, &report));
     assert_int_equal(report.version, 5);
     ulp_key_public(second, &trusted);

@@ -4,8 +4,7 @@
  * damage is repaired (I8). */
 #define _DEFAULT_SOURCE /* flock, symlink */
 #include "base/limits.h"
-#include "sync/run_log.h"
-#include "tests/sync/trainer.h"
+#include "tests/sync/forge.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -44,9 +43,9 @@ static void put_followers_back(const struct fixture *f) {
 }
 
 static bool is_proper(enum ulp_status status) {
-    static const enum ulp_status proper[] = {ULP_E_NO_RUN,   ULP_E_RECORD,     ULP_E_CHAIN,
-                                             ULP_E_ROLLBACK, ULP_E_PART,       ULP_E_CHECKSUM,
-                                             ULP_E_VERSION,  ULP_E_UNREACHABLE};
+    static const enum ulp_status proper[] = {ULP_E_NO_RUN,   ULP_E_RECORD,  ULP_E_CHAIN,
+                                             ULP_E_ROLLBACK, ULP_E_PART,    ULP_E_PART_MISSING,
+                                             ULP_E_CHECKSUM, ULP_E_VERSION, ULP_E_UNREACHABLE};
 
     for (size_t i = 0; i < COUNT(proper); i++) {
         if (status == proper[i])
@@ -287,12 +286,12 @@ static void test_forked_log(void **unused) {
     for (unsigned i = 0; i < 3; i++) {
         assert_ok(ulp_publish(t.store, RUN, below(&t, "other").text, model_of(&t).text, 50 + i,
                               NULL, NULL));
-        assert_fails(follow_to(&t, "f"), ULP_E_CHAIN, "record 3");
+        assert_fails(follow_to(&t, "f"), ULP_E_FORK, "record 3");
         assert_at(&t, "f", 2);
     }
     assert_fails(
         ulp_publish(t.store, RUN, below(&t, "state").text, model_of(&t).text, 9, NULL, NULL),
-        ULP_E_CHAIN, "record 3");
+        ULP_E_FORK, "record 3");
     objects_free(&old);
     trainer_free(&t);
 }
@@ -307,10 +306,12 @@ static void test_the_directory_of_another_run(void **unused) {
     trainer_publish(&t, NULL);
     assert_follows(&t, "f");
     for (unsigned i = 0; i < 3; i++) {
+        const enum ulp_status expected = i ? ULP_E_OTHER_RUN : ULP_E_ROLLBACK; /* shorter? */
+
         assert_ok(ulp_publish(t.store, "rl2", state2.text, model_of(&t).text, i, NULL, NULL));
-        assert_fails(ulp_follow(t.store, "rl2", f.text, NULL, NULL), ULP_E_CHAIN, "");
+        assert_fails(ulp_follow(t.store, "rl2", f.text, NULL, NULL), expected, "");
         assert_fails(ulp_publish(t.store, "rl2", f.text, model_of(&t).text, 9, NULL, NULL),
-                     ULP_E_CHAIN, "");
+                     expected, "");
     }
     assert_fails(ulp_publish(t.store, "rl3", f.text, model_of(&t).text, 9, NULL, NULL),
                  ULP_E_ROLLBACK, "");
@@ -320,27 +321,17 @@ static void test_the_directory_of_another_run(void **unused) {
 
 /* ---- forged records ---- */
 
-/* Record `sequence` with something else in it, and the hash that fits. */
-static void forge(struct ulp_store *store, uint64_t sequence, void (*change)(struct record *)) {
-    struct log_entry entry = {0};
-    struct buffer bytes = BUFFER(LIMIT_RECORD_BYTES);
-    char key[ULP_KEY_BYTES_MAX + 1];
-
-    assert_ok(log_read(store, RUN, sequence, &entry));
-    change(&entry.record);
-    assert_ok(record_write(&entry.record, &bytes));
-    record_key(RUN, sequence, key);
-    assert_ok(ulp_store_put(store, key, bytes.data, bytes.used));
-    buffer_release(&bytes);
-    log_entry_release(&entry);
-}
-
 static void another_root(struct record *record) {
     record->root.bytes[3] ^= 1;
 }
 
-static void another_link(struct record *record) {
-    record->before.bytes[3] ^= 1;
+static void other_links(struct record *record) {
+    record->ancestors[0].bytes[3] ^= 1;
+    record->ancestors[1].bytes[3] ^= 1;
+}
+
+static void a_link_nobody_takes(struct record *record) {
+    record->ancestors[0].bytes[3] ^= 1;
 }
 
 static void another_run(struct record *record) {
@@ -367,7 +358,7 @@ static void check_forged(void (*change)(struct record *), enum ulp_status behind
     struct trainer *t = &f.trainer;
 
     put_followers_back(&f);
-    forge(t->store, VERSIONS, change);
+    forge(t->store, VERSIONS, NULL, change);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(follow_to(t, "behind"), behind);
         assert_on_the_way(t, "behind", BEHIND, true);
@@ -380,10 +371,25 @@ static void check_forged(void (*change)(struct record *), enum ulp_status behind
 static void test_forged_records(void **unused) {
     (void)unused;
     check_forged(another_root, ULP_E_WRONG_RESULT, ULP_E_WRONG_RESULT);
-    check_forged(another_link, ULP_E_CHAIN, ULP_E_CHAIN);
-    check_forged(another_run, ULP_E_CHAIN, ULP_E_CHAIN);
+    check_forged(other_links, ULP_E_FORK, ULP_E_CHAIN);
+    check_forged(another_run, ULP_E_OTHER_RUN, ULP_E_OTHER_RUN);
     check_forged(another_sequence, ULP_E_CHAIN, ULP_E_CHAIN);
     check_forged(no_ways, ULP_E_UNREACHABLE, ULP_E_UNREACHABLE);
+}
+
+/* From record 4 everybody goes back to 2, and not over 3: only who checks the whole log sees it. */
+static void test_a_link_nobody_takes(void **unused) {
+    struct fixture f = fixture_make(true);
+    struct ulp_run_health health = {0};
+
+    (void)unused;
+    put_followers_back(&f);
+    forge(f.trainer.store, VERSIONS, NULL, a_link_nobody_takes);
+    assert_follows(&f.trainer, "behind");
+    assert_follows(&f.trainer, "fresh");
+    assert_ok(ulp_run_check(f.trainer.store, RUN, NULL, NULL, &health));
+    assert_int_equal(health.damaged, 1);
+    fixture_free(&f);
 }
 
 /* Whoever holds the version before needs no anchor; a publisher does not go on without one. */
@@ -393,12 +399,12 @@ static void test_a_record_without_anchors(void **unused) {
 
     (void)unused;
     put_followers_back(&f);
-    forge(t->store, VERSIONS, no_anchors);
+    forge(t->store, VERSIONS, NULL, no_anchors);
     assert_follows(t, "behind");
     assert_fails(follow_to(t, "fresh"), ULP_E_UNREACHABLE, "anchor");
     assert_fails(
         ulp_publish(t->store, RUN, below(t, "behind").text, model_of(t).text, 9, NULL, NULL),
-        ULP_E_RECORD, "no anchor");
+        ULP_E_UNREACHABLE, "without an anchor");
     fixture_free(&f);
 }
 
@@ -408,7 +414,7 @@ static void test_an_anchor_of_another_root(void **unused) {
 
     (void)unused;
     trainer_publish(&t, NULL);
-    forge(t.store, 1, another_root);
+    forge(t.store, 1, NULL, another_root);
     for (unsigned i = 0; i < 2; i++) {
         assert_fails(follow_to(&t, "f"), ULP_E_WRONG_RESULT, "root");
         assert_holds_nothing(&t, "f");
@@ -420,20 +426,24 @@ static void test_an_anchor_of_another_root(void **unused) {
 static void test_a_record_that_is_too_large(void **unused) {
     struct trainer t = trainer_make(1, true);
     static struct way ways[LIMIT_WAYS + 1];
-    struct part part = {.bytes = 1};
-    struct record record = {.sequence = 1, .version = LIMIT_WAYS + 1, .ways = ways};
-    struct ulp_run_record head;
-    struct log_mark mark;
+    static const struct part part = {.bytes = 1};
+    static const struct stored_patch patch = {&part, 1};
+    static const struct anchor anchor = {.reference = ""};
+    struct record record = {
+        .sequence = LIMIT_WAYS + 2, .ways = ways, .anchors = &anchor, .anchor_count = 1};
+    struct log_entry entry = {0};
 
     (void)unused;
     for (size_t i = 0; i <= LIMIT_WAYS; i++)
-        ways[i] = (struct way){.from = i, .to = i + 1, .parts = &part, .part_count = 1};
-    record.way_count = LIMIT_WAYS + 1;
-    assert_int_not_equal(log_append(t.store, RUN, &record, &mark), ULP_OK);
-    assert_fails(ulp_run_head(t.store, RUN, &head), ULP_E_NO_RUN, "");
-    record.way_count = LIMIT_WAYS;
-    assert_ok(log_append(t.store, RUN, &record, &mark));
-    assert_ok(ulp_run_head(t.store, RUN, &head));
+        ways[i] = (struct way){.from = i, .to = i + 1, .patches = &patch, .patch_count = 1};
+    record.version = record.way_count = LIMIT_WAYS + 1;
+    assert_int_not_equal(log_append(t.store, RUN, &record, NULL, &entry), ULP_OK);
+    assert_fails(log_read(t.store, RUN, record.sequence, &entry), ULP_E_NOT_FOUND, "");
+    record.version = record.way_count = LIMIT_WAYS;
+    assert_ok(log_append(t.store, RUN, &record, NULL, &entry));
+    log_entry_release(&entry);
+    assert_ok(log_read(t.store, RUN, record.sequence, &entry));
+    log_entry_release(&entry);
     trainer_free(&t);
 }
 
@@ -472,7 +482,7 @@ static void test_a_damaged_mark(void **unused) {
     write_file(seen.text, bytes.data, bytes.used);
     assert_fails(follow_to(&t, "f"), ULP_E_RECORD, "damaged");
     assert_int_equal(unlink(seen.text), 0);
-    assert_fails(follow_to(&t, "f"), ULP_E_CHAIN, "of which run");
+    assert_fails(follow_to(&t, "f"), ULP_E_OTHER_RUN, "of which run");
     bytes.data[0] ^= 1;
     write_file(seen.text, bytes.data, bytes.used);
     assert_follows(&t, "f");
@@ -532,6 +542,6 @@ static void test_rubbish_beside_the_versions(void **unused) {
 TEST_MAIN(test_flipped_bits, test_every_bit_of_the_head, test_truncated_objects,
           test_longer_objects, test_missing_objects, test_swapped_objects, test_rollback,
           test_forked_log, test_the_directory_of_another_run, test_forged_records,
-          test_a_record_without_anchors, test_an_anchor_of_another_root,
+          test_a_link_nobody_takes, test_a_record_without_anchors, test_an_anchor_of_another_root,
           test_a_record_that_is_too_large, test_busy, test_a_damaged_mark, test_a_foreign_link,
           test_rotten_weights, test_rubbish_beside_the_versions)

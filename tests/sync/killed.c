@@ -71,7 +71,7 @@ static int version_at(const struct work *work) {
 }
 
 struct seen {
-    unsigned long stops, by_version[3]; /* none, the old one, the new one */
+    unsigned long stops, by_version[3]; /* nothing, the old one, the new one */
 };
 
 static void print_seen(const char *what, const struct seen *seen) {
@@ -124,7 +124,8 @@ static void test_follow_from_an_anchor(void **unused) {
 
     (void)unused;
     print_seen("from an anchor", &seen);
-    assert_true(seen.by_version[0] > 200 / STRIDE && seen.by_version[1] > 200 / STRIDE);
+    assert_true(seen.by_version[0] > 400 / STRIDE);
+    assert_int_equal(seen.by_version[1], 0); /* what is only on the way is not shown */
     assert_true(seen.by_version[2] + STRIDE > 10);
     trainer_free(&t);
 }
@@ -170,15 +171,15 @@ static void check_reachable(const struct work *work, bool published) {
     assert_holds_root(below(t, "fresh/current").text, &t->roots[t->count - (published ? 1 : 2)]);
 }
 
-/* Whether the record had been written or not: the same model once more, and the run goes on without
- * a gap. */
-static void go_on(const struct work *work, uint64_t records, bool thorough) {
+/* Whether the record had been written or not: the same model once more, and it is in the log
+ * once. */
+static void go_on(const struct work *work, uint64_t before, bool thorough) {
     assert_int_equal(do_publish(work), 0);
     assert_holds_root(path_of(below(work->trainer, work->directory).text, "current").text,
                       &work->trainer->roots[work->trainer->count - 1]);
     if (!thorough)
         return;
-    assert_int_equal(check_log(work), records + 1);
+    assert_int_equal(check_log(work), before + 1);
     check_reachable(work, true);
 }
 
@@ -202,13 +203,13 @@ static void kill_publisher(struct trainer *t, uint64_t before) {
         if (records && stops % THOROUGH == 0)
             check_reachable(&work, records > before);
         if (killed)
-            go_on(&work, records, stops % THOROUGH == 0);
+            go_on(&work, before, stops % THOROUGH == 0);
         else
             assert_int_equal(records, before + 1);
     }
     print_message("%lu stops: %lu before the record was there, %lu after\n", stops - 1, unpublished,
                   published);
-    assert_true(unpublished > 200 / STRIDE && published > 200 / STRIDE);
+    assert_true(unpublished > 200 / STRIDE && published > 40 / STRIDE);
 }
 
 static void test_publish_first(void **unused) {

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sync/odd_store.h"
 
+/* Whatever it does may come here again. */
+static void run_once(struct odd_store *odd, _Atomic(odd_hook) *hook) {
+    odd_hook run = atomic_exchange(hook, NULL);
+
+    if (run)
+        run(odd->user);
+}
+
 static enum ulp_status read_object(void *self, const char *key, uint64_t offset, void *data,
                                    size_t bytes, size_t *ret_read, uint64_t *ret_total) {
     struct odd_store *odd = self;
 
-    if (strstr(key, "/part/"))
-        odd->part_reads++;
-    else
+    if (!strstr(key, "/part/"))
         odd->record_reads++;
+    else if (odd->part_reads++ == odd->part_at)
+        run_once(odd, &odd->before_part_read);
     return ulp_store_read(odd->inner, key, offset, data, bytes, ret_read, ret_total);
 }
 
@@ -17,6 +25,7 @@ static enum ulp_status create(void *self, const char *key, const void *data, siz
     enum ulp_status status;
 
     odd->creates++;
+    run_once(odd, &odd->before_create);
     if (odd->create == CREATE_FAILS)
         return ulp_fail(ULP_E_IO, "the store does not answer");
     status = ulp_store_create(odd->inner, key, data, bytes);
@@ -30,13 +39,10 @@ static enum ulp_status create(void *self, const char *key, const void *data, siz
 static enum ulp_status put_begin(void *self, const char *key, void **ret_writer) {
     struct odd_store *odd = self;
     struct ulp_store_writer *writer = NULL;
-    void (*first)(void *) = odd->before_put;
     enum ulp_status status;
 
-    odd->before_put = NULL;
     odd->puts++;
-    if (first)
-        first(odd->user);
+    run_once(odd, &odd->before_put);
     status = ulp_store_put_begin(odd->inner, key, &writer);
     if (!status)
         *ret_writer = writer;

@@ -5,6 +5,8 @@
 
 #include "tests/test.h"
 
+#include <stdatomic.h>
+
 enum odd_create {
     CREATE_AS_IS,
     CREATE_LOSES_THE_ANSWER, /* it is created, and the caller hears ULP_E_IO */
@@ -12,12 +14,17 @@ enum odd_create {
     CREATE_FAILS             /* nothing is created: ULP_E_IO */
 };
 
+/* Something that happens just before. */
+typedef void (*odd_hook)(void *user);
+
 struct odd_store {
     struct ulp_store *inner; /* stays the caller's */
     enum odd_create create;
-    void (*before_put)(void *user); /* once, in front of the first part; may be NULL */
+    _Atomic(odd_hook) before_put, before_create; /* once, in front of the next one; may be NULL */
+    _Atomic(odd_hook) before_part_read;          /* once, in front of number `part_at`, from 0 */
+    uint64_t part_at;
     void *user;
-    uint64_t part_reads, record_reads, puts, creates;
+    atomic_uint_fast64_t part_reads, record_reads, puts, creates;
 };
 
 /* `odd` must stay until the handle is freed. */

@@ -276,14 +276,18 @@ enum ulp_status ulp_store_check(struct ulp_store *store, struct ulp_store_report
     key_of(&check, "created", created);
     key_of(&check, "put", put);
     status = write_two(&check, created, put);
-    report.writes = !status;
-    if (status && status != ULP_E_UNSUPPORTED && status != ULP_E_PERMISSION) {
+    report.writes = !status || status == ULP_E_EXISTS;
+    if (status && status != ULP_E_UNSUPPORTED && status != ULP_E_PERMISSION &&
+        status != ULP_E_EXISTS) {
         error_save(&note);
         clean_up(&check);
         error_restore(&note);
         return status;
     }
-    if (status) {
+    if (status == ULP_E_EXISTS) { /* a name that nobody else has */
+        wrong(&check, status, "creating is refused where there is nothing");
+        clean_up(&check);
+    } else if (status) {
         wrong(&check, status, "nothing can be written");
     } else {
         report.reads_own = reads(&check, created, 1) && reads(&check, put, 1);

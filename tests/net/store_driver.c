@@ -11,6 +11,7 @@
  *     stat KEY
  *     list PREFIX AFTER MAX         "-" for an empty text
  *     remove KEY
+ *     check                         whether it keeps its promises
  *
  * The first line answers the opening of the store.
  */
@@ -147,13 +148,24 @@ static enum ulp_status do_remove(struct ulp_store *store, char **words) {
     return ulp_store_remove(store, words[1]);
 }
 
+static enum ulp_status do_check(struct ulp_store *store, char **words) {
+    struct ulp_store_report report = {0};
+    enum ulp_status status = ulp_store_check(store, &report);
+
+    (void)words;
+    printf("\"verdict\": \"%s\", \"why\": ", ulp_store_verdict_name(report.verdict));
+    show_text(report.why);
+    printf(", ");
+    return status;
+}
+
 static const struct verb {
     const char *name;
     size_t words;
     enum ulp_status (*run)(struct ulp_store *store, char **words);
-} verbs[] = {{"read", 5, do_read},    {"create", 3, do_create}, {"put", 4, do_put},
-             {"drop", 4, do_put},     {"stat", 2, do_stat},     {"list", 4, do_list},
-             {"remove", 2, do_remove}};
+} verbs[] = {{"read", 5, do_read},     {"create", 3, do_create}, {"put", 4, do_put},
+             {"drop", 4, do_put},      {"stat", 2, do_stat},     {"list", 4, do_list},
+             {"remove", 2, do_remove}, {"check", 1, do_check}};
 
 static const struct verb *verb_of(char *line, char **words) {
     size_t count = 0;

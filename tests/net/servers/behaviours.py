@@ -7,6 +7,7 @@ import os
 from exchange import Answer, Gone, error_answer, xml_answer
 
 BEHAVIOURS = {}
+BOMB = gzip.compress(bytes(64 << 20), 1)
 
 
 def behaviour(function):
@@ -140,6 +141,20 @@ def wrong_content_range(x):
 
 
 @behaviour
+def other_range(x):
+    """A range of its own choice, and true to its word: without the first byte that was asked for, or the last."""
+    answer = x.perform()
+    span, _, total = (answer.header("Content-Range") or "bytes 0-0/1").removeprefix("bytes ").partition("/")
+    first, last = map(int, span.split("-"))
+    if x.arguments["lacks"] == "first":
+        first, answer.body = first + 1, answer.body[1:]
+    else:
+        last, answer.body = last - 1, answer.body[:-1]
+    answer.headers = [h for h in answer.headers if h[0] != "Content-Range"] + [("Content-Range", f"bytes {first}-{last}/{total}")]
+    x.send(answer)
+
+
+@behaviour
 def wrong_total(x):
     """The range is right, and the object another 7 bytes longer."""
     answer = x.perform()
@@ -182,9 +197,19 @@ def gzip_surprise(x):
 
 
 @behaviour
+def gzip_same_length(x):
+    """The same, with a length that gives nothing away."""
+    answer = x.perform()
+    coded = gzip.compress(answer.body)
+    answer.body = (coded + bytes(len(answer.body)))[:len(answer.body)]
+    answer.headers.append(("Content-Encoding", "gzip"))
+    x.send(answer)
+
+
+@behaviour
 def gzip_bomb(x):
     answer = x.perform()
-    answer.body = gzip.compress(bytes(64 << 20))
+    answer.body = BOMB
     answer.headers.append(("Content-Encoding", "gzip"))
     x.send(answer)
 
@@ -319,7 +344,8 @@ def status_only(x):
 
 @behaviour
 def huge_error(x):
-    x.send(error_answer(x.arguments.get("status", 403), "AccessDenied", "a" * (64 << 20)))
+    body = b"<Error><Code>AccessDenied</Code><Message>" + b"a" * (32 << 20) + b"</Message></Error>"
+    x.send(Answer(x.arguments.get("status", 403), body, [("Content-Type", "application/xml")]))
 
 
 @behaviour

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where secrets come from, and that they go nowhere: test_credentials.py ULPSYNC DRIVER."""
+"""Where secrets come from, and that they go nowhere: test_credentials_seen.py ULPSYNC DRIVER."""
 import datetime
 import json
+import pathlib
 import resource
 import signal
 import subprocess
-import time
 
 import net_case
 from net_case import CANARY, Driver, KEYS, NetCase, Secrets, TOKEN, client_environment
@@ -14,10 +14,8 @@ from net_case import CANARY, Driver, KEYS, NetCase, Secrets, TOKEN, client_envir
 import cli_case
 from exchange import Answer
 from s3_server import Recorder
-from sigv4 import Verifier
 
 PERMISSION = 22
-OTHER_TOKEN = TOKEN + "2"
 
 
 def in_seconds(seconds):
@@ -68,12 +66,12 @@ class Credentials(NetCase):
         path = self.dir / ".aws" / "credentials"
         path.parent.mkdir()
         path.write_text(f"[default]\naws_access_key_id = wrong\naws_secret_access_key = wrong\n\n# a comment\n[mine]\n"
-                        f"aws_access_key_id={KEYS[0]}\n aws_secret_access_key =  {KEYS[1]}\naws_session_token = {TOKEN}\n")
+                        f"aws_access_key_id={KEYS[0]}\naws_secret_access_key =  {KEYS[1]}\naws_session_token = {TOKEN}\n")
         path.chmod(0o600)
+        self.addCleanup(path.unlink)  # before all files are searched for what has leaked
         self.assertEqual(self.stat({**self.bare, "AWS_PROFILE": "mine"})["bytes"], 5)
         self.assertEqual(self.stat(self.bare)["status"], PERMISSION)
         self.assertEqual(self.stat({**self.bare, "AWS_PROFILE": "none"})["status"], PERMISSION)
-        path.unlink()  # it is searched for what has leaked
 
     def test_an_agent(self):
         asked, environment = self.agent([self.given()])
@@ -86,19 +84,17 @@ class Credentials(NetCase):
         store.close()
 
     def test_an_agent_is_asked_again(self):
-        """Before credentials expire, and when the server says that they have."""
-        asked, environment = self.agent([self.given(seconds=20), self.given("stale"), self.given()])
+        """When the server says that credentials have expired; at other times others' clocks decide: credentials.c."""
+        asked, environment = self.agent([self.given()])
         self.environment = environment
         store = Driver(self, "s3://bucket/p")
-        seen = [store("stat", "a") for _ in range(3)]
-        self.assertEqual(seen[-1]["status"], 0, seen)
-        self.server.verifier = Verifier(*KEYS, "us-east-1", OTHER_TOKEN)
-        Secrets.words.append(OTHER_TOKEN.encode())
-        asked_before = len(asked)
-        self.server.rule("expired_token", nth="1")
-        self.server.verifier = Verifier(*KEYS, "us-east-1", TOKEN)
         self.assertEqual(store("stat", "a")["bytes"], 5)
-        self.assertGreater(len(asked), asked_before)
+        self.server.rule("expired_token", operation="Get", nth="1")
+        self.assertEqual(store("read", "a", 0, 10, self.dir / "out")["read"], 5)
+        self.assertEqual(len(asked), 2)
+        self.server.rule("expired_token", operation="Get")
+        self.assertEqual(store("read", "a", 0, 10, self.dir / "out")["status"], PERMISSION)
+        self.assertLessEqual(len(asked), 4)
         store.close()
 
     def test_a_hostile_agent(self):
@@ -144,23 +140,18 @@ class Places(NetCase):
             self.assertEqual(done.returncode, PERMISSION, done.stderr)
 
     def test_in_a_core(self):
-        """A follower that crashes leaves no secret in a dump."""
-        self.serve()
-        if open("/proc/sys/kernel/core_pattern", encoding="utf-8").read().startswith("|"):
+        """A command that crashes leaves no secret in a dump."""
+        self.server = self.serve()
+        if pathlib.Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8").startswith("|"):
             self.skipTest("dumps of this machine go to a program")
         process = self.start(cli_case.ULPSYNC, "follow", "--store", "s3://bucket/p", "--run", "rl", "--out", self.dir / "out",
                              "--poll", "50", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
-        time.sleep(1)
+        self.wait_for(lambda: len(self.server.entries) > 3 or process.poll() is not None)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGSEGV)
         process.wait(30)
-        found = [path for path in self.dir.glob("core*")]
-        print(f"dumps: {len(found)}", flush=True)
-        for path in found:  # the environment of the process is in every dump; whoever sets it there knows that
-            held = path.read_bytes()
-            self.assertNotIn(b"AWS4" + CANARY.encode(), held, "the signing key's text")
-            path.unlink()
+        self.assertEqual([path.name for path in self.dir.glob("core*")], [])
 
 
 if __name__ == "__main__":

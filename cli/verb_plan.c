@@ -245,6 +245,7 @@ static const struct cli_option options[] = {
      "GB/s of the model that are applied; 20, as eight threads do, unless given."},
     {"store", 0, "URL", "Measure a run of yours instead: where it is kept,"},
     {"run", 'r', "NAME", "and its name. Density, bits and time of a step are those of its end."},
+    STORE_OPTIONS,
     {"busy", 0, "PERCENT", "Share of the time that workers should work; 90 unless given."},
     CLI_OPTION_JSON,
     CLI_OPTION_VERBOSE,

@@ -88,8 +88,8 @@ const struct cli_verb verb_store = {
         "fit for: several publishers, one publisher, or followers alone.\n"
         "\n"
         "A store on which creating an object does not fail where one is ('no' in the\n"
-        "fourth line or the fifth) cannot tell publishers apart: let only one publish. One\n"
-        "that is fit for nothing ends with exit code 13.\n",
+        "fourth line or the fifth) cannot tell publishers apart: let only one publish.\n"
+        "One that is fit for nothing ends with exit code 13.\n",
     .examples = "  $ ulpsync store check /mnt/weights\n"
                 "  $ ulpsync store check s3://bucket/rl --endpoint http://127.0.0.1:9000\n",
     .options = options,

@@ -131,7 +131,9 @@ static bool is_due(const struct credential_source *source, uint64_t now) {
 
     if (!source->has_known)
         return true;
-    return expires && now + REFRESH_BEFORE_S >= expires && now >= source->next_try_s;
+    if (!expires || now + REFRESH_BEFORE_S < expires)
+        return false;
+    return now >= source->next_try_s || now + REFRESH_AGAIN_S >= expires;
 }
 
 /* Old ones that still hold are better than none. */
@@ -169,6 +171,15 @@ enum ulp_status credential_source_get(struct credential_source *source,
         status = credentials_copy(&source->known, ret_credentials);
     lock_give(&source->lock);
     return status;
+}
+
+bool credential_source_renews(struct credential_source *source) {
+    bool renews;
+
+    lock_take(&source->lock);
+    renews = source->has_known && source->known.expires_s;
+    lock_give(&source->lock);
+    return renews;
 }
 
 void credential_source_expired(struct credential_source *source) {

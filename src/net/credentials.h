@@ -43,6 +43,9 @@ enum ulp_status credential_source_get(struct credential_source *source,
 /* The server says that these have expired: they are not given again if others can be had. */
 void credential_source_expired(struct credential_source *source);
 
+/* Whether those that were given last expire, so that others can be had. */
+bool credential_source_renews(struct credential_source *source);
+
 /* ---- one source each; ULP_E_NOT_FOUND if it is not configured. For credentials.c and tests. ---- */
 
 enum ulp_status credentials_from_environment(struct credentials *ret);

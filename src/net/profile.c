@@ -47,12 +47,11 @@ bool profile_value(const char *text, size_t bytes, bool is_config, const char *p
     while (text < end) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         const size_t length = (size_t)((stop ? stop : end) - text);
-        const bool indented = length && (*text == ' ' || *text == '\t'); /* belongs to another */
         struct text line = trimmed(text, length);
         const char *equals = line.length ? memchr(line.at, '=', line.length) : NULL;
 
         text += length + 1;
-        if (!line.length || indented || *line.at == '#' || *line.at == ';')
+        if (!line.length || *line.at == '#' || *line.at == ';')
             continue;
         if (*line.at == '[' && line.at[line.length - 1] == ']') {
             inside = line.length > 2 && begins(line, is_config, profile);

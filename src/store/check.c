@@ -244,15 +244,6 @@ static void clean_up(const struct check *check) {
 
 /* ---- the whole ---- */
 
-static enum ulp_status write_two(const struct check *check, const char *created, const char *put) {
-    uint8_t data[OBJECT_BYTES];
-    enum ulp_status status;
-
-    fill(data, 1);
-    status = ulp_store_create(check->store, created, data, sizeof data);
-    return status ? status : ulp_store_put(check->store, put, data, sizeof data);
-}
-
 static enum ulp_store_verdict verdict(const struct ulp_store_report *report) {
     if (!report->writes)
         return ULP_STORE_READ_ONLY;
@@ -262,11 +253,23 @@ static enum ulp_store_verdict verdict(const struct ulp_store_report *report) {
                                                          : ULP_STORE_ONE_PUBLISHER;
 }
 
+static void check_all(const struct check *check, const char *created, const char *put) {
+    struct ulp_store_report *report = check->report;
+
+    report->reads_own = reads(check, created, 1) && reads(check, put, 1);
+    report->ranges = report->reads_own && check_ranges(check, put);
+    report->refuses_second = report->reads_own && check_second(check, created);
+    report->one_of_many = report->reads_own && check_races(check);
+    report->lists = check_list(check, 2 + ROUNDS);
+    report->removes = check_remove(check, put);
+}
+
+/* Whoever cannot write at all may be a reader; where only creating fails, something is wrong. */
 enum ulp_status ulp_store_check(struct ulp_store *store, struct ulp_store_report *ret_report) {
     struct ulp_store_report report = {.why = ""};
     struct check check = {.store = store, .report = &report};
     char created[ULP_KEY_BYTES_MAX + 1], put[ULP_KEY_BYTES_MAX + 1];
-    struct error_note note;
+    uint8_t data[OBJECT_BYTES];
     enum ulp_status status;
 
     if (!store || !ret_report)
@@ -275,27 +278,20 @@ enum ulp_status ulp_store_check(struct ulp_store *store, struct ulp_store_report
              (unsigned long long)clock_wall_ns(), (unsigned long)getpid());
     key_of(&check, "created", created);
     key_of(&check, "put", put);
-    status = write_two(&check, created, put);
-    report.writes = !status || status == ULP_E_EXISTS;
-    if (status && status != ULP_E_UNSUPPORTED && status != ULP_E_PERMISSION &&
-        status != ULP_E_EXISTS) {
-        error_save(&note);
-        clean_up(&check);
-        error_restore(&note);
+    fill(data, 1);
+    status = ulp_store_put(store, put, data, sizeof data);
+    report.writes = !status || status == ULP_E_EXISTS; /* a name that nobody else has */
+    if (status && !report.writes && status != ULP_E_UNSUPPORTED && status != ULP_E_PERMISSION)
         return status;
-    }
-    if (status == ULP_E_EXISTS) { /* a name that nobody else has */
-        wrong(&check, status, "creating is refused where there is nothing");
-        clean_up(&check);
-    } else if (status) {
+    if (!report.writes) {
         wrong(&check, status, "nothing can be written");
     } else {
-        report.reads_own = reads(&check, created, 1) && reads(&check, put, 1);
-        report.ranges = report.reads_own && check_ranges(&check, put);
-        report.refuses_second = report.reads_own && check_second(&check, created);
-        report.one_of_many = report.reads_own && check_races(&check);
-        report.lists = check_list(&check, 2 + ROUNDS);
-        report.removes = check_remove(&check, put);
+        if (!status)
+            status = ulp_store_create(store, created, data, sizeof data);
+        if (status)
+            wrong(&check, status, "creating is refused where there is nothing");
+        else
+            check_all(&check, created, put);
         clean_up(&check);
     }
     report.verdict = verdict(&report);

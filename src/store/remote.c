@@ -329,9 +329,14 @@ static bool clock_was_wrong(struct remote *remote, const struct http_response *r
     return true;
 }
 
-static bool credentials_were_old(struct remote *remote, const struct remote_error *error) {
-    if (strcmp(error->code, "ExpiredToken") != 0 &&
-        strcmp(error->code, "TokenRefreshRequired") != 0)
+/* An answer to HEAD says no more than its code. */
+static bool credentials_were_old(struct remote *remote, const struct remote_request *request,
+                                 const struct remote_error *error) {
+    const bool said =
+        !strcmp(error->code, "ExpiredToken") || !strcmp(error->code, "TokenRefreshRequired");
+    const bool unsaid = !strcmp(request->method, "HEAD");
+
+    if (!said && !(unsaid && credential_source_renews(remote->credentials)))
         return false;
     credential_source_expired(remote->credentials);
     return true;
@@ -345,7 +350,7 @@ enum ulp_status remote_once(struct remote *remote, const struct remote_request *
     if (status || !remote->credentials || (response->code != 403 && response->code != 400))
         return status;
     error = remote_error(response);
-    if (clock_was_wrong(remote, response, &error) || credentials_were_old(remote, &error))
+    if (clock_was_wrong(remote, response, &error) || credentials_were_old(remote, request, &error))
         status = once(remote, request, response);
     return status;
 }

@@ -130,21 +130,33 @@ static enum ulp_status accept_part(struct fetch *fetch, const struct http_respon
     return check_same(fetch, response, range->total);
 }
 
-static enum ulp_status accept_whole(struct fetch *fetch, const struct http_response *response) {
+/* A web server may send more than what was asked for, up to a limit. */
+static enum ulp_status accept_web(struct fetch *fetch, const struct http_response *response) {
     const uint64_t first = fetch->offset + fetch->done, last = first + (fetch->bytes - fetch->done);
-    const bool web = fetch->remote->kind == REMOTE_WEB;
+    enum ulp_status status;
 
-    if (!web && (first || !response->has_length || response->length > fetch->bytes))
-        return bad(fetch, "the server sends the whole object where a range was asked for");
-    if (web && first > LIMIT_UNASKED_BYTES)
-        return bad(fetch, "the server cannot send ranges, and the object is too long to be sent "
-                          "whole");
     fetch->skip = first;
     fetch->ends_itself = !response->has_length;
     if (fetch->ends_itself)
         return ULP_OK;
+    if (response->length > first && first > LIMIT_UNASKED_BYTES)
+        return bad(fetch, "the server cannot send ranges, and the object is too long to be sent "
+                          "whole");
     fetch->expected = smaller(response->length, last);
-    fetch->exact = !web;
+    status = check_same(fetch, response, response->length);
+    if (status || response->length > first)
+        return status;
+    fetch->enough = true; /* nothing of it is wanted */
+    return fail(ULP_E_CANCELLED, "enough");
+}
+
+static enum ulp_status accept_whole(struct fetch *fetch, const struct http_response *response) {
+    if (fetch->remote->kind == REMOTE_WEB)
+        return accept_web(fetch, response);
+    if (fetch->offset + fetch->done || !response->has_length || response->length > fetch->bytes)
+        return bad(fetch, "the server sends the whole object where a range was asked for");
+    fetch->expected = response->length;
+    fetch->exact = true;
     return check_same(fetch, response, response->length);
 }
 

@@ -19,13 +19,22 @@ static enum ulp_status s3_stat(void *self, const char *key, uint64_t *ret_bytes)
     return remote_stat(self, key, ret_bytes);
 }
 
-/* Some say so where others say 412, others where two write at the same moment: it is looked up. */
-static enum ulp_status look_at_conflict(struct remote *remote, const struct remote_request *request,
-                                        const struct http_response *response) {
+/* Who is told that there is an object relies on it, so it is looked up: some servers refuse whatever
+ * is asked of them with this condition, and some because two write at the same moment. */
+static enum ulp_status look_at_refusal(struct remote *remote, const struct remote_request *request,
+                                       const struct http_response *response) {
     uint64_t bytes = 0;
     enum ulp_status status = remote_stat(remote, request->key, &bytes);
 
-    return status == ULP_E_NOT_FOUND ? remote_failed(remote, request, response) : status;
+    if (status && status != ULP_E_NOT_FOUND)
+        return status;
+    if (!status)
+        return fail(ULP_E_EXISTS, "store %s: there is an object %s already",
+                    quote(remote->name).text, quote(request->key).text);
+    return fail(ULP_E_IO,
+                "store %s: creating %s was refused with %u, though there is no such object; try "
+                "ulp_store_check()",
+                quote(remote->name).text, quote(request->key).text, response->code);
 }
 
 /*
@@ -44,11 +53,8 @@ static enum ulp_status s3_create(void *self, const char *key, const void *data, 
     struct http_response response = {0};
     enum ulp_status status = remote_send(remote, &request, &response);
 
-    if (!status && response.code == 409)
-        status = look_at_conflict(remote, &request, &response);
     if (!status && (response.code == 412 || response.code == 409))
-        status = fail(ULP_E_EXISTS, "store %s: there is an object %s already",
-                      quote(remote->name).text, quote(key).text);
+        status = look_at_refusal(remote, &request, &response);
     else if (!status && !http_success(&response))
         status = remote_failed(remote, &request, &response);
     http_response_release(&response);

@@ -89,7 +89,7 @@ static void test_profiles(void **state) {
     setenv("AWS_CONFIG_FILE", config_file, 1);
     assert_int_equal(credentials_from_profile(&c), ULP_E_NOT_FOUND);
     assert_int_equal(profile_region(&region), ULP_E_NOT_FOUND);
-    write_text(credentials_file, "# mine\r\n[default]\r\n aws_access_key_id = indented\r\n"
+    write_text(credentials_file, "# mine\r\n[default]\r\n"
                                  "aws_access_key_id = id1\r\naws_secret_access_key=s=1\r\n"
                                  "[other]\naws_access_key_id=id2\naws_secret_access_key = s2\n"
                                  "aws_session_token = t2\n[half]\naws_access_key_id = id3");
@@ -149,7 +149,6 @@ static void test_lines_of_files(void **state) {
                                       "[p]\nk",
                                       "k=v",
                                       "[q]\nk=v\n[p]",
-                                      "[p]\n k=v",
                                       "[p]\n#k=v",
                                       "[p]\n;k=v",
                                       "[p\nk=v",

@@ -46,6 +46,8 @@ static void test_broken_promises(void **state) {
     assert_int_equal(check_with(ULP_STORE_CREATE, ULP_FAULT_FORCE).verdict,
                      ULP_STORE_ONE_PUBLISHER);
     assert_int_equal(check_with(ULP_STORE_CREATE, ULP_FAULT_LOSE).verdict, ULP_STORE_UNFIT);
+    assert_int_equal(check_with(ULP_STORE_CREATE, ULP_FAULT_BEFORE).verdict, ULP_STORE_UNFIT);
+    assert_int_equal(check_with(ULP_STORE_CREATE, ULP_FAULT_INVERT).verdict, ULP_STORE_UNFIT);
     assert_int_equal(check_with(ULP_STORE_CREATE, ULP_FAULT_TRUNCATE).verdict, ULP_STORE_UNFIT);
     assert_int_equal(check_with(ULP_STORE_PUT_END, ULP_FAULT_LOSE).verdict, ULP_STORE_UNFIT);
     assert_int_equal(check_with(ULP_STORE_READ, ULP_FAULT_OLD).verdict, ULP_STORE_UNFIT);
@@ -79,7 +81,7 @@ static void test_a_race_that_is_lost_rarely(void **state) {
 }
 
 static void test_what_cannot_be_tried(void **state) {
-    struct plan plan = {ULP_STORE_CREATE, ULP_FAULT_BEFORE};
+    struct plan plan = {ULP_STORE_PUT_BEGIN, ULP_FAULT_BEFORE};
     struct ulp_store *store = NULL;
     struct ulp_store_report report = {.writes = 77};
 

@@ -6,7 +6,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 BENCH_GIB ?= 2
-CTEST = ctest --output-on-failure --no-tests=error
+CTEST = ctest --output-on-failure --no-tests=error -j $(shell nproc)
 
 # Configures and builds one preset; what goes wrong comes on standard error.
 define build

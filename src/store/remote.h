@@ -77,12 +77,20 @@ struct remote_error {
 };
 struct remote_error remote_error(const struct http_response *response);
 
+/* From so many bytes on an object is streamed over several connections. */
+#define REMOTE_WIDE_BYTES (UINT64_C(2) << 20)
+
 /* The operations of stores that read. */
 enum ulp_status remote_read(struct remote *remote, const char *key, uint64_t offset, void *data,
                             size_t bytes, size_t *ret_read, uint64_t *ret_total);
 enum ulp_status remote_stream(struct remote *remote, const char *key, uint64_t offset,
                               uint64_t bytes, ulp_store_piece piece, void *user,
                               uint64_t *ret_total);
+
+/* The same over several connections at once; `bytes` is what there is, or not much more. */
+enum ulp_status remote_stream_wide(struct remote *remote, const char *key, uint64_t offset,
+                                   uint64_t bytes, ulp_store_piece piece, void *user,
+                                   uint64_t *ret_total);
 enum ulp_status remote_stat(struct remote *remote, const char *key, uint64_t *ret_bytes);
 
 #endif

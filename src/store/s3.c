@@ -12,7 +12,10 @@ static enum ulp_status s3_read(void *self, const char *key, uint64_t offset, voi
 
 static enum ulp_status s3_stream(void *self, const char *key, uint64_t offset, uint64_t bytes,
                                  ulp_store_piece piece, void *user, uint64_t *ret_total) {
-    return remote_stream(self, key, offset, bytes, piece, user, ret_total);
+    /* who asks for more than there can be wants all of it, however little that is */
+    return bytes >= REMOTE_WIDE_BYTES && bytes < INT64_MAX - offset
+               ? remote_stream_wide(self, key, offset, bytes, piece, user, ret_total)
+               : remote_stream(self, key, offset, bytes, piece, user, ret_total);
 }
 
 static enum ulp_status s3_stat(void *self, const char *key, uint64_t *ret_bytes) {

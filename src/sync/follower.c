@@ -71,13 +71,15 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
                             .run = f->run,
                             .trust = {f->options.trusted, f->options.trusted_count},
                             .max_age_ms = f->options.max_age_ms,
+                            .near = f->idle,
                             .ret_culprit = &culprit};
-    const uint64_t started = clock_monotonic_ns();
+    const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
     enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);
 
     work_spent(&report->phases.poll_ns, started);
     count_reads(&view, report);
     f->looked = f->looked || !status;
+    f->idle = !status && holder->seen.record.sequence == before;
     if (status == ULP_E_FORK && culprit.record.sequence)
         holder->ops->keep_evidence(holder, &culprit);
     log_entry_release(&culprit);

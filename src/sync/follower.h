@@ -12,6 +12,7 @@ struct ulp_follower {
     struct ulp_run_options options;
     struct holder *holder;
     bool looked; /* the record that was seen before was found again */
+    bool idle;   /* when it was last looked, there was nothing new */
 
     /* The way that is being gone; its records are those of holder->seen. */
     struct arena arena;

@@ -285,15 +285,23 @@ static enum ulp_status check_nothing_behind(const struct log_view *view, uint64_
     return status;
 }
 
-static enum ulp_status check_age(const struct log_view *view, const struct record *record) {
+static uint64_t age_ms(const struct record *record) {
     const uint64_t now = clock_wall_ns() / 1000000;
 
-    if (view->max_age_ms && now > record->time_ms && now - record->time_ms > view->max_age_ms)
-        return fail(ULP_E_FROZEN,
-                    "the newest record of run %s is %llu seconds old; at most %llu are allowed",
-                    quote(view->run).text, (unsigned long long)(now - record->time_ms) / 1000,
-                    (unsigned long long)view->max_age_ms / 1000);
-    return ULP_OK;
+    return now > record->time_ms ? now - record->time_ms : 0;
+}
+
+static bool is_too_old(const struct log_view *view, const struct record *record) {
+    return view->max_age_ms && age_ms(record) > view->max_age_ms;
+}
+
+static enum ulp_status check_age(const struct log_view *view, const struct record *record) {
+    if (!is_too_old(view, record))
+        return ULP_OK;
+    return fail(ULP_E_FROZEN,
+                "the newest record of run %s is %llu seconds old; at most %llu are allowed",
+                quote(view->run).text, (unsigned long long)age_ms(record) / 1000,
+                (unsigned long long)view->max_age_ms / 1000);
 }
 
 /* ---- going on ---- */
@@ -343,12 +351,13 @@ static enum ulp_status check_next(struct log_view *view, const struct log_entry 
     return status ? status : check_descent(view, next, seen->record.sequence, &seen->hash);
 }
 
-/* Reads the record right behind, and the last one if there are more. */
+/* Reads the record right behind, and the last one if there are more: over a far link that is another
+ * round trip, which who looks often can do without. */
 static enum ulp_status read_newest(struct log_view *view, uint64_t seen, struct log_entry *next) {
     uint64_t last = seen + 1;
     enum ulp_status status = view_read(view, last, next);
 
-    if (!status)
+    if (!status && (!view->near || is_too_old(view, &next->record)))
         status = last_from(view->store, view->run, seen + 1, &last);
     if (!status && last != seen + 1) {
         log_entry_release(next);

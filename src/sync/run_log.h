@@ -35,6 +35,7 @@ struct log_view {
     const char *run;
     struct trust trust;
     uint64_t max_age_ms;           /* 0: any */
+    bool near;                     /* nothing was behind it a moment ago: the next one will do */
     uint64_t reads, bytes;         /* records that were read: counted here */
     struct log_entry *ret_culprit; /* NULL, or where a record that forks the log is put */
 };

@@ -276,6 +276,9 @@ static enum ulp_status check_length(struct s3_writer *writer) {
     uint64_t bytes = 0;
     enum ulp_status status = remote_stat(writer->remote, writer->key, &bytes);
 
+    if (status == ULP_E_NOT_FOUND)
+        status = fail(ULP_E_IO, "store %s: the parts of %s have arrived, but it is not there",
+                      quote(writer->remote->name).text, quote(writer->key).text);
     if (!status && bytes != writer->total)
         status = fail(ULP_E_IO, "store %s: %s has %llu bytes where %llu were written",
                       quote(writer->remote->name).text, quote(writer->key).text,
@@ -341,9 +344,6 @@ static enum ulp_status check_bytes(struct s3_writer *writer) {
     if (!status && comparing.hash)
         status = compare_part(&comparing);
     sha256_free(comparing.hash);
-    if (status == ULP_E_NOT_FOUND)
-        status = fail(ULP_E_IO, "store %s: the parts of %s vanished before they were joined",
-                      quote(writer->remote->name).text, quote(writer->key).text);
     return status;
 }
 

@@ -142,6 +142,7 @@ def writes():
     yield Case("part_lost", "large", REFUSED, "1", operation="UploadPart", requests_max=30)
     yield Case("complete_error", "large", OK_OR_REFUSED, "1", operation="CompleteUpload", requests_max=30)
     yield Case("complete_error", "large", REFUSED, operation="CompleteUpload", requests_max=30)
+    yield Case("complete_lost", "large", REFUSED, operation="CompleteUpload", requests_max=30)
     for operation in ("CreateUpload", "UploadPart", "CompleteUpload"):
         yield Case("status", "large", OK, "1-2", operation=operation, requests_max=30, arguments={"status": 503})
         yield Case("reset_before_headers", "large", OK, "1", operation=operation, requests_max=30)

@@ -367,6 +367,12 @@ def complete_error(x):
 
 
 @behaviour
+def complete_lost(x):
+    """A success, and nothing is there."""
+    x.send(xml_answer("<CompleteMultipartUploadResult><Key>k</Key><ETag>e</ETag></CompleteMultipartUploadResult>"))
+
+
+@behaviour
 def conflict(x):
     x.send(error_answer(409, "ConditionalRequestConflict", "A conflicting conditional operation is in progress"))
 

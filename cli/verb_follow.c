@@ -209,6 +209,7 @@ static enum ulp_status begin(struct following *f) {
         return status;
     f->options.progress = &f->progress;
     f->options.tiling = f->tiling;
+    f->options.eager = 1; /* there is always a next look */
     f->metrics.path = option_text(f->args, "metrics");
     f->metrics.run = f->place.run;
     return ulp_follower_open(f->place.store, f->place.run, directory, &f->options, &f->follower);

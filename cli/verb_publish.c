@@ -97,6 +97,7 @@ static enum ulp_status read_options(const struct cli_args *args, const struct ru
     options->anchor_every = (unsigned)anchor_every;
     options->keep_anchors = (unsigned)keep_anchors;
     options->reference = option_text(args, "reference");
+    options->several = option_given(args, "several");
     return ULP_OK;
 }
 
@@ -153,6 +154,9 @@ static const struct cli_option options[] = {
     {"reference", 0, "NAME",
      "The first version is a public model of this name, which every follower has (--base): only "
      "the name is stored."},
+    {"several", 0, NULL,
+     "Others may publish to the run too: try first whether the store can keep publishers apart, "
+     "and refuse one that cannot (exit code 13)."},
     {"anchor-every", 0, "N",
      "Store a version whole after at most N others; 128 unless given, and earlier when the "
      "patches have become long."},

@@ -138,7 +138,7 @@ static int worker(struct ulp_store *store, const struct ulp_run_options *options
 }
 
 int main(int argc, char **argv) {
-    struct ulp_run_options options = {.anchor_every = 1000000, .anchor_share = 1000000};
+    struct ulp_run_options options = {.anchor_every = 1000000, .anchor_share = 1000000, .eager = 1};
     struct ulp_store *store = NULL;
     struct ulp_pool *pool = NULL;
     int result = 2;

@@ -91,6 +91,8 @@ struct ulp_run_options {
     const char *base;     /* a model on disk to start from: a state that the map has an anchor of */
 
     /* Followers. */
+    int eager; /* for who polls all the time: after a poll that found nothing, the next record is taken
+                  without looking for more, which saves a round trip */
     int stop_at_version; /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 
@@ -105,6 +107,7 @@ struct ulp_run_options {
     /* Publishers. */
     const struct ulp_key *sign; /* NULL: records are not signed */
     const char *reference;      /* the first anchor is by reference: the name of a public model */
+    int several;                /* others may publish too: see ulp_publisher_open() */
     unsigned anchor_every;      /* versions between two anchors, at most; 0: 128 */
     unsigned anchor_share;      /* or patches of so many percent of an anchor's bytes; 0: 50 */
     unsigned keep_anchors;      /* in the map, with all that leads on from them; 0: 2 */
@@ -174,6 +177,10 @@ struct ulp_publisher;
  * With a directory, the last version is kept there and survives restarts; with NULL it is kept in
  * memory, and a new publisher gets it from the store. Either way the stream goes on where it was. A
  * run that does not exist yet begins with the first ulp_publisher_publish().
+ *
+ * Where several publishers may be at work at once, be it a standby, say so (`several`): the store is
+ * tried first (ulp_store_check()), and one that cannot keep them apart is refused with
+ * ULP_E_UNSUPPORTED.
  */
 ULP_API enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run,
                                            const char *directory,

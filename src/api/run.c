@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Public entry points on runs. */
 #include "base/log.h"
+#include "base/quote.h"
 #include "chain/map.h"
 #include "sync/check.h"
 #include "sync/collect.h"
@@ -107,6 +108,17 @@ enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint
 
 /* ---- publishing ---- */
 
+/* Only where creating a record is really for one alone can several publish. */
+static enum ulp_status check_several(struct ulp_store *store) {
+    struct ulp_store_report report = {0};
+    enum ulp_status status = ulp_store_check(store, &report);
+
+    if (!status && report.verdict != ULP_STORE_SEVERAL_PUBLISHERS)
+        status = fail(ULP_E_UNSUPPORTED, "%s cannot keep several publishers apart: %s",
+                      quote(ulp_store_name(store)).text, report.why);
+    return status;
+}
+
 enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, const char *directory,
                                    const struct ulp_run_options *options,
                                    struct ulp_publisher **ret_publisher) {
@@ -116,6 +128,9 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     if (!store || !run || !ret_publisher)
         return missing(__func__);
     options = options ? options : &plain_options;
+    status = options->several ? check_several(store) : ULP_OK;
+    if (status)
+        return status;
     status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);

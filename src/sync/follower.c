@@ -71,7 +71,7 @@ enum ulp_status follower_look(struct ulp_follower *f, struct ulp_run_report *rep
                             .run = f->run,
                             .trust = {f->options.trusted, f->options.trusted_count},
                             .max_age_ms = f->options.max_age_ms,
-                            .near = f->idle,
+                            .near = f->options.eager && f->idle,
                             .ret_culprit = &culprit};
     const uint64_t started = clock_monotonic_ns(), before = holder->seen.record.sequence;
     enum ulp_status status = log_advance(&view, !f->looked, &holder->seen);

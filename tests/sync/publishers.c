@@ -232,6 +232,34 @@ static void test_anchors_by_bytes(void **unused) {
     trainer_free(&t);
 }
 
+static enum ulp_fault force_creation(void *user, enum ulp_store_op op, const char *key) {
+    (void)user;
+    (void)key;
+    return op == ULP_STORE_CREATE ? ULP_FAULT_FORCE : ULP_FAULT_NONE;
+}
+
+/* A store that lets everybody create everything is refused where several may publish. */
+static void test_several(void **unused) {
+    static const struct ulp_run_options several = {.several = 1};
+    struct trainer t = trainer_make(1, true);
+    struct ulp_store *inner = NULL, *loose = NULL;
+    struct ulp_publisher *publisher = open_publisher(&t, NULL, &several);
+
+    (void)unused;
+    live_publish(&t, publisher);
+    ulp_publisher_close(publisher);
+    publisher = NULL;
+    assert_ok(ulp_store_memory(&inner));
+    assert_ok(ulp_store_fault(inner, force_creation, NULL, &loose));
+    assert_fails(ulp_publisher_open(loose, RUN, NULL, &several, &publisher), ULP_E_UNSUPPORTED,
+                 "several publishers");
+    assert_null(publisher);
+    assert_ok(ulp_publisher_open(loose, RUN, NULL, NULL, &publisher));
+    ulp_publisher_close(publisher);
+    ulp_store_free(loose);
+    trainer_free(&t);
+}
+
 static void test_arguments(void **unused) {
     struct trainer t = trainer_make(1, true);
     struct ulp_publisher *publisher = open_publisher(&t, NULL, NULL);
@@ -254,4 +282,4 @@ static void test_arguments(void **unused) {
 
 TEST_MAIN(test_in_memory, test_on_a_directory, test_restarts, test_a_restart_in_memory, test_fenced,
           test_the_same_again, test_tensors_in_any_order, test_another_layout,
-          test_anchors_by_bytes, test_arguments)
+          test_anchors_by_bytes, test_several, test_arguments)

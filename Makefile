@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: CMake presets do the work, CTest runs the tests. `make help` lists what there is.
 .DEFAULT_GOAL := all
-.PHONY: all help setup demo test test-all bench fuzz gpu-check install coverage lint format clean
+.PHONY: all help setup demo rl test test-all bench fuzz gpu-check install coverage lint format clean
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -26,6 +26,9 @@ setup: ## install what is missing for building and testing
 
 demo: all ## the main job, small, as a story
 	@examples/demo build/ulpsync
+
+rl: all ## reinforcement learning, live: a trainer and workers with a store between them
+	@examples/rl/run build
 
 test: ## all default tests: plain, address and undefined-behaviour sanitizers, thread sanitizer
 	@tools/setup test

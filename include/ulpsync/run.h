@@ -49,8 +49,8 @@ struct ulp_run_record {
     struct ulp_public_key signer; /* if it is */
 };
 
-/* The newest record, or number `sequence`, not looking at signatures. ULP_E_NO_RUN,
- * ULP_E_NOT_FOUND. */
+/* The newest record, signed by whomever, if at all; or number `sequence`, whose signature is not
+ * looked at. ULP_E_NO_RUN, ULP_E_NOT_FOUND. */
 ULP_API enum ulp_status ulp_run_head(struct ulp_store *store, const char *run,
                                      struct ulp_run_record *ret_record);
 ULP_API enum ulp_status ulp_run_read(struct ulp_store *store, const char *run, uint64_t sequence,
@@ -179,7 +179,7 @@ struct ulp_publisher;
  * run that does not exist yet begins with the first ulp_publisher_publish().
  *
  * Where several publishers may be at work at once, be it a standby, say so (`several`): the store is
- * tried first (ulp_store_check()), and one that cannot keep them apart is refused with
+ * tried before a publisher first uses it (ulp_store_check()), and one that cannot keep them apart is refused with
  * ULP_E_UNSUPPORTED.
  */
 ULP_API enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run,
@@ -372,7 +372,8 @@ ULP_API enum ulp_status ulp_run_rekey(struct ulp_store *store, const char *run,
 
 /*
  * Brings the copy of a run in store `to` to where it is in store `from`: the same records, byte for
- * byte, with every part that the newest one names, verified on the way. So a site fetches each byte
+ * byte, with every part that the newest one names, verified on the way. (While a copy that lags
+ * catches up, it passes through records whose parts may be gone from the original.) So a site fetches each byte
  * once, and its workers follow the copy. Options: trusted, max_age_ms. Nobody else may publish to
  * the copy: ULP_E_FORK. What the copy does not need any more ulp_run_collect() deletes there, with
  * `only_delete`.

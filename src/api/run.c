@@ -128,11 +128,13 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     if (!store || !run || !ret_publisher)
         return missing(__func__);
     options = options ? options : &plain_options;
-    status = options->several ? check_several(store) : ULP_OK;
-    if (status)
-        return status;
     status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
+    if (!status && options->several && !holder->seen.record.sequence) {
+        status = check_several(store); /* once, before it is relied on */
+        if (status)
+            holder_free(holder);
+    }
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);
 }
 

@@ -72,6 +72,13 @@ static enum ulp_status check_line(const struct trust *trust, const struct record
                          (unsigned long long)record->sequence);
 }
 
+/* What was handed over once stays so: else a key that was given up could sign again. */
+static bool keeps_handovers(const struct record *seen, const struct record *record) {
+    return seen->handover_count <= record->handover_count &&
+           (!seen->handover_count || !memcmp(seen->handovers, record->handovers,
+                                             seen->handover_count * sizeof *seen->handovers));
+}
+
 enum ulp_status trust_check(const struct trust *trust, const struct record *seen,
                             const struct record *record, const uint8_t *bytes, size_t count) {
     const struct trust before = {seen ? &seen->signer : NULL, seen && seen->is_signed};
@@ -82,6 +89,9 @@ enum ulp_status trust_check(const struct trust *trust, const struct record *seen
         return by->count ? fail(ULP_E_UNSIGNED, "record %llu is not signed, and should be",
                                 (unsigned long long)record->sequence)
                          : ULP_OK;
+    if (seen && !keeps_handovers(seen, record))
+        return fail(ULP_E_SIGNATURE, "record %llu forgets that another key was handed over to",
+                    (unsigned long long)record->sequence);
     status = check_signature(record, bytes, count);
     return status || !by->count ? status : check_line(by, record);
 }

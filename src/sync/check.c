@@ -144,14 +144,21 @@ static enum ulp_status check_map(struct checking *c, const struct record *record
     return status;
 }
 
+/* So many missing records are looked for one by one. */
+#define GAP_MAX 65536u
+
 /* A record that is missing hides those behind it from who looks for the newest; a listing shows
  * them. */
 static enum ulp_status find_last(const struct checking *c, uint64_t *ret_last) {
+    uint64_t found;
     enum ulp_status status = log_last(c->store, c->run, ret_last);
 
     if (status && status != ULP_E_NO_RUN)
         return status;
+    found = *ret_last;
     status = log_listed(c->store, c->run, 0, ret_last);
+    if (*ret_last > found + GAP_MAX)
+        *ret_last = found + GAP_MAX; /* a stray object is not a log */
     return status || *ret_last ? status
                                : fail(ULP_E_NO_RUN, "there is no run %s in %s", quote(c->run).text,
                                       quote(ulp_store_name(c->store)).text);

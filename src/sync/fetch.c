@@ -18,16 +18,27 @@ void fetched_release(struct fetched *fetched) {
     *fetched = (struct fetched){0};
 }
 
+/* What is longer than any publisher makes it would fill the disk of who believes it. */
+static enum ulp_status get_part(struct ulp_store *store, const char *run, const struct part *part,
+                                struct spool *spool) {
+    if (part->bytes > PART_BYTES)
+        return fail(ULP_E_PART, "a part of a patch of %llu bytes; there are none above %zu",
+                    (unsigned long long)part->bytes, PART_BYTES);
+    return part_get(store, run, part, spool);
+}
+
+/* All patches of a way together are in memory up to a limit. */
 static enum ulp_status fetch_patch(struct ulp_store *store, const char *run,
-                                   const struct stored_patch *stored, struct fetched *fetched) {
+                                   const struct stored_patch *stored, size_t memory_bytes,
+                                   struct fetched *fetched) {
     const size_t index = fetched->count++;
     struct spool *spool = &fetched->spools[index];
     const uint8_t *data = NULL;
     size_t bytes = 0;
-    enum ulp_status status = spool_open(spool, WORK_BYTES, NULL);
+    enum ulp_status status = spool_open(spool, memory_bytes, NULL);
 
     for (size_t i = 0; !status && i < stored->part_count; i++)
-        status = part_get(store, run, &stored->parts[i], spool);
+        status = get_part(store, run, &stored->parts[i], spool);
     if (!status)
         status = spool_view(spool, &data, &bytes);
     if (!status)
@@ -46,7 +57,8 @@ enum ulp_status fetch_way(struct ulp_store *store, const char *run, const struct
         status = mem_zeroed(way->patch_count, sizeof(struct ulp_patch *), &fetched.patches);
     for (size_t i = 0; !status && i < way->patch_count; i++) {
         if (way->patches[i].part_count)
-            status = fetch_patch(store, run, &way->patches[i], &fetched);
+            status =
+                fetch_patch(store, run, &way->patches[i], WORK_BYTES / way->patch_count, &fetched);
     }
     if (status)
         fetched_release(&fetched);
@@ -60,7 +72,7 @@ enum ulp_status fetch_way(struct ulp_store *store, const char *run, const struct
 /* Whether the next one may be fetched now: there is always room for one. */
 static bool has_room(const struct ahead *ahead) {
     return ahead->ready == ahead->taken ||
-           ahead->waiting + way_bytes(ahead->ways[ahead->ready]) <= ahead->budget;
+           add_bytes(ahead->waiting, way_bytes(ahead->ways[ahead->ready])) <= ahead->budget;
 }
 
 /* Fetches one; false when that was the last that can be had. */

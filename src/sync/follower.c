@@ -397,6 +397,8 @@ enum ulp_status follower_apply(struct ulp_follower *f, struct ulp_run_report *re
     if (!f->holder->staged)
         return fail(ULP_E_USAGE, "there is nothing to apply; poll first");
     status = holder_show(f->holder, &work);
+    if (status && !f->holder->staged)
+        stop_travelling(f); /* there is nothing to go on from: the next poll plans anew */
     if (status)
         return status;
     fetched_release(&f->fetched);

@@ -340,10 +340,11 @@ static void memory_free(struct holder *holder) {
 static enum ulp_status memory_contents(struct holder *holder, const struct work *work,
                                        const struct ulp_weights **ret_weights) {
     struct memory_holder *m = self_of(holder);
-    enum ulp_status status =
-        m->weights ? ULP_OK
-                   : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+    enum ulp_status status;
 
+    weights_free(m->weights); /* the caller may have put something else there since */
+    m->weights = NULL;
+    status = weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
     if (!status)
         *ret_weights = m->weights;
     return status;

@@ -293,19 +293,25 @@ static uint64_t bytes_since(const struct record *record, uint64_t version) {
 /* Anchors stand where history begins anew, so that who starts there can go on. */
 static bool anchor_is_due(const struct ulp_follower *f) {
     const struct record *record = &f->holder->seen.record;
-    const struct anchor *newest = &record->anchors[record->anchor_count - 1];
     const uint64_t every = f->options.anchor_every ? f->options.anchor_every : ANCHOR_EVERY_DEFAULT;
     const uint64_t share = f->options.anchor_share ? f->options.anchor_share : ANCHOR_SHARE_DEFAULT;
-    const uint64_t since = f->holder->held.version - newest->version;
+    const struct anchor *newest;
+    uint64_t since;
 
-    if (f->holder->held.version % HISTORY_RESET || !since)
+    if (f->holder->held.version % HISTORY_RESET)
         return false;
-    return since >= every || (anchor_bytes(newest) && bytes_since(record, newest->version) >=
-                                                          anchor_bytes(newest) / 100 * share);
+    if (!record->anchor_count)
+        return true; /* somebody's record has none */
+    newest = &record->anchors[record->anchor_count - 1];
+    since = f->holder->held.version - newest->version;
+    return since &&
+           (since >= every || (anchor_bytes(newest) && bytes_since(record, newest->version) >=
+                                                           anchor_bytes(newest) / 100 * share));
 }
 
 static bool map_is_full(const struct ulp_follower *f) {
-    return f->holder->seen.record.way_count + WAYS_LEFT_MIN > LIMIT_WAYS;
+    return f->holder->seen.record.way_count + WAYS_LEFT_MIN > LIMIT_WAYS ||
+           f->holder->seen.byte_count > LIMIT_RECORD_BYTES / 2;
 }
 
 /* Of the version that is held; others may announce a deletion meanwhile, and then there is none. */

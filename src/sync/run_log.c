@@ -111,6 +111,9 @@ static enum ulp_status is_there(struct ulp_store *store, const char *run, uint64
     return status == ULP_E_NOT_FOUND ? ULP_OK : status;
 }
 
+/* More records than any run will ever have: some web servers answer to every name. */
+#define SEQUENCES_MAX (UINT64_C(1) << 40)
+
 /* Records are never deleted and have no gaps: the last one is found by leaping ahead, twice as far
  * each time, and then by halving. `from` is there. */
 static enum ulp_status last_from(struct ulp_store *store, const char *run, uint64_t from,
@@ -121,6 +124,9 @@ static enum ulp_status last_from(struct ulp_store *store, const char *run, uint6
     for (uint64_t leap = 1; !status && !beyond; leap *= 2) {
         bool there = false;
 
+        if (leap > SEQUENCES_MAX)
+            return fail(ULP_E_CHAIN, "%s says of every record of run %s that it is there",
+                        quote(ulp_store_name(store)).text, quote(run).text);
         status = is_there(store, run, from + leap, &there);
         if (there)
             last = from + leap;
@@ -257,7 +263,8 @@ static int note_sequence(void *user, const char *key, uint64_t bytes) {
     if (strlen(digits) != 20 || strspn(digits, "0123456789") != 20)
         return 0;
     sequence = strtoull(digits, NULL, 10);
-    *highest = sequence > *highest ? sequence : *highest;
+    if (sequence <= SEQUENCES_MAX && sequence > *highest)
+        *highest = sequence;
     return 0;
 }
 

@@ -365,6 +365,7 @@ static enum ulp_status fill(struct tile_holder *t, const struct ulp_tensor *tens
         status = ours ? place_tensors(t->tensors, t->count, &t->memory) : check_data(t);
     if (!status && t->options.seen)
         status = log_entry_parse(t->options.seen, t->options.seen_bytes, &t->holder.seen);
+    t->holder.kept = t->holder.seen.record.sequence;
     return status;
 }
 

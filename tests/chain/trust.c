@@ -201,7 +201,8 @@ static void test_an_old_key_goes_on(void **unused) {
     (void)unused;
     receive(&s->record, &keys[1], &seen);
     receive(&old->record, &keys[0], &next);
-    assert_fails(check(nobody, &seen, &next), ULP_E_SIGNATURE, "not trusted");
+    assert_fails(check(nobody, &seen, &next), ULP_E_SIGNATURE, "forgets");
+    assert_fails(check(only(0), &seen, &next), ULP_E_SIGNATURE, "forgets");
     received_release(&seen);
     received_release(&next);
     free(old);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the simulator found, or looking for what it should find; each test would have failed. */
+/* What the simulator found, or looking for what it should find, or reading; each test would have
+ * failed. */
 #include "tests/sync/career.h"
 
 #include <stdbool.h>
@@ -222,5 +223,94 @@ static void test_a_file_that_was_let_go(void **state) {
     career_free(&c);
 }
 
+/* ---- what a review found ---- */
+
+static enum ulp_status always_there(void *self, const char *key, uint64_t *ret_bytes) {
+    (void)self;
+    (void)key;
+    *ret_bytes = 5;
+    return ULP_OK;
+}
+
+static enum ulp_status always_hello(void *self, const char *key, uint64_t offset, void *data,
+                                    size_t bytes, size_t *ret_read, uint64_t *ret_total) {
+    (void)self;
+    (void)key;
+    (void)offset;
+    memcpy(data, "hello", bytes < 5 ? bytes : 5);
+    *ret_read = bytes < 5 ? bytes : 5;
+    *ret_total = 5;
+    return ULP_OK;
+}
+
+static enum ulp_status lists_nothing(void *self, const char *prefix, const char *after,
+                                     ulp_store_entry entry, void *user) {
+    (void)self;
+    (void)prefix;
+    (void)after;
+    (void)entry;
+    (void)user;
+    return ULP_E_UNSUPPORTED;
+}
+
+static void free_nothing(void *self) {
+    (void)self;
+}
+
+/* A web server that answers to every name with a page: looking for the last record never ended. */
+static void test_everything_is_there(void **unused) {
+    static const struct ulp_store_ops ops = {
+        .read = always_hello, .stat = always_there, .list = lists_nothing, .free = free_nothing};
+    char *top = temp_directory_make();
+    struct ulp_store *store = NULL;
+
+    (void)unused;
+    assert_ok(ulp_store_new(&ops, NULL, "a page", &store));
+    assert_fails(ulp_follow(store, "rl", path_of(top, "f").text, NULL, NULL), ULP_E_CHAIN,
+                 "every record");
+    ulp_store_free(store);
+    temp_directory_remove(top);
+}
+
+/* An object with a huge number in the log made the check count up to it. */
+static void test_a_stray_record(void **unused) {
+    struct career c = career_make(NULL);
+    struct ulp_run_health health = {0};
+
+    (void)unused;
+    career_publish(&c, 3);
+    assert_ok(ulp_store_put(c.store, "rl/log/99999999999999999999", "x", 1));
+    assert_ok(ulp_run_check(c.store, "rl", NULL, NULL, &health));
+    assert_int_equal(health.damaged, 0);
+    assert_ok(ulp_store_put(c.store, "rl/log/00000000000099999999", "x", 1));
+    assert_ok(ulp_run_check(c.store, "rl", NULL, NULL, &health));
+    assert_in_range(health.damaged, 1, 65536);
+    career_free(&c);
+}
+
+/* Memory that the caller filled anew after a first poll was taken for what it held before. */
+static void test_memory_is_looked_at_again(void **unused) {
+    static const struct ulp_run_options by_reference = {.reference = "some/model"};
+    struct career c = career_make(&by_reference);
+    struct state first, memory;
+    struct ulp_follower *follower;
+    struct ulp_run_report report = {0};
+
+    (void)unused;
+    first = state_copy(&c.state);
+    career_publish(&c, 3);
+    memory = state_copy(&c.state);
+    state_scramble(&memory, 500);
+    follower = follower_of(&c, &memory);
+    assert_int_equal(ulp_follower_poll(follower, &report), ULP_E_UNREACHABLE);
+    memcpy(memory.data, first.data, first.bytes);
+    catch_up(&c, follower, &memory);
+    ulp_follower_close(follower);
+    state_free(&first);
+    state_free(&memory);
+    career_free(&c);
+}
+
 TEST_MAIN(test_an_anchor_waits_for_apply, test_memory_that_leads_nowhere,
-          test_what_was_seen_is_kept_first, test_a_file_that_was_let_go)
+          test_what_was_seen_is_kept_first, test_a_file_that_was_let_go, test_everything_is_there,
+          test_a_stray_record, test_memory_is_looked_at_again)

@@ -325,6 +325,9 @@ def trust_check(record, trusted=(), known=None):
     if not trusted and known is not None and known.signer is not None:
         trusted = [known.signer]
     check(record.signer is not None or not trusted, "it is not signed", "ULP_E_UNSIGNED")
+    if record.signer is not None and known is not None:
+        kept = record.handovers[: len(known.handovers)] == known.handovers
+        check(kept, "it forgets that another key was handed over to", "ULP_E_SIGNATURE")
     signature_check(record)
     if not trusted or record.signer in trusted:
         return

@@ -367,7 +367,7 @@ def handovers(golden):
     for name, changes in cases.items():
         # Whoever has seen a later key does not look so far back.
         for key, status in ((1, SIGNATURE), (2, OK), (3, OK)):
-            yield Case(f"handover_{name}_{key}", over, OK, status, changes, (trust(key),))
+            yield Case(f"handover_{name}_{key}", over, SIGNATURE, status, changes, (trust(key),))
     first = golden.change(lambda r: setattr(r.handovers[0], "signature", bytes(64)), 3, relink=False)
     # Record 3, the first that key 2 signs, with a handover that key 1 has not signed.
     data = records.read(first[log_key(3)])

@@ -165,6 +165,31 @@ void run_wait(uint64_t poll_ms) {
     terminal_wait_ms(poll_ms - poll_ms / 5 + (state >> 33) % (2 * (poll_ms / 5) + 1));
 }
 
+bool run_may_pass(enum ulp_status status) {
+    switch (status) {
+    case ULP_E_NO_RUN:
+    case ULP_E_IO:
+    case ULP_E_PART:
+    case ULP_E_PART_MISSING:
+    case ULP_E_UNREACHABLE:
+    case ULP_E_FROZEN:
+    case ULP_E_FILE_CHANGED:
+    case ULP_E_NO_SPACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void run_complain(enum ulp_status *last, enum ulp_status status, const char *doing) {
+    if (status && status != *last && status != ULP_E_NO_RUN) {
+        fprintf(stderr, "ulpsync: %s: ", doing);
+        print_safely(stderr, ulp_last_error());
+        fputc('\n', stderr);
+    }
+    *last = status;
+}
+
 /* ---- reports ---- */
 
 const char *const run_phase_names[RUN_PHASES] = {"poll",  "fetch", "verify", "decode", "digest",

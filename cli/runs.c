@@ -2,6 +2,7 @@
 #include "cli/runs.h"
 
 #include "cli/report.h"
+#include "cli/secrets.h"
 #include "cli/stores.h"
 #include "cli/terminal.h"
 
@@ -44,6 +45,11 @@ static enum ulp_status open_cache(const struct cli_args *args, struct ulp_store 
     return ulp_store_cache(inner, directory, bytes, store);
 }
 
+enum ulp_status run_key_load(const char *path, struct ulp_key **ret_key) {
+    secrets_keep();
+    return ulp_key_load(path, ret_key);
+}
+
 static enum ulp_status open_place(const struct cli_args *args, const char *url,
                                   struct run_place *place) {
     const char *sign = text_of(args, "sign"), *trust = text_of(args, "trust");
@@ -52,7 +58,7 @@ static enum ulp_status open_place(const struct cli_args *args, const char *url,
     if (has_option(args->verb, "threads"))
         status = option_pool(args, &place->pool);
     if (!status && sign)
-        status = ulp_key_load(sign, &place->sign);
+        status = run_key_load(sign, &place->sign);
     if (!status && trust)
         status = ulp_public_keys_load(trust, place->trusted, ULP_TRUSTED_KEYS_MAX,
                                       &place->trusted_count);

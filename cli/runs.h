@@ -47,6 +47,9 @@ struct run_place {
     size_t trusted_count;
 };
 
+/* A private key; see secrets_keep(). */
+enum ulp_status run_key_load(const char *path, struct ulp_key **ret_key);
+
 /* `ret_place` is only written on success. */
 enum ulp_status run_place_open(const struct cli_args *args, struct run_place *ret_place);
 void run_place_close(struct run_place *place);

@@ -25,9 +25,12 @@ struct watching {
     char message[1024];
 };
 
-static void say(const char *what) {
-    fprintf(stderr, "ulpsync: %s", what);
-    print_safely(stderr, ulp_last_error());
+/* Anybody may have chosen the name. */
+static void say_of(const char *path, const char *what, const char *message) {
+    fputs("ulpsync: '", stderr);
+    print_safely(stderr, path);
+    fprintf(stderr, "' %s: ", what);
+    print_safely(stderr, message);
     fputc('\n', stderr);
 }
 
@@ -69,11 +72,10 @@ static enum ulp_status publish(struct watching *w, const struct checkpoint *entr
     note_head(w, &report);
     publish_tell(w->args, "publish", path, &report);
     if (checkpoint_look(path) != entry->look)
-        fprintf(stderr, "ulpsync: '%s' changed while it was published: a longer --settle helps\n",
-                path);
+        say_of(path, "changed while it was published", "a longer --settle helps");
     status = anchor(w);
     if (status && status != ULP_E_FENCED && status != ULP_E_CANCELLED) {
-        say("no anchor could be made: ");
+        say_of(path, "is published, but no anchor could be made", ulp_last_error());
         status = ULP_OK; /* the version is published all the same */
     }
     return status;
@@ -93,9 +95,7 @@ static enum ulp_status leave_out(struct watching *w, struct checkpoint *entry, c
         return ULP_OK; /* it just changed, or went; it is looked at again */
     w->skipped = status;
     snprintf(w->message, sizeof w->message, "%s", ulp_last_error());
-    fprintf(stderr, "ulpsync: '%s' is left out until it changes: ", path);
-    print_safely(stderr, w->message);
-    fputc('\n', stderr);
+    say_of(path, "is left out until it changes", w->message);
     return ULP_OK;
 }
 
@@ -146,9 +146,9 @@ static enum ulp_status take_all(struct watching *w, bool *ret_left) {
     return status;
 }
 
-/* What may be better next time. */
+/* Nobody else makes a way for a publisher whose state cannot be brought to where the run is. */
 static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_IO || status == ULP_E_NO_SPACE || status == ULP_E_PART_MISSING;
+    return status != ULP_E_UNREACHABLE && run_may_pass(status);
 }
 
 static enum ulp_status stay(struct watching *w) {
@@ -163,9 +163,7 @@ static enum ulp_status stay(struct watching *w) {
             status = take_all(w, &left);
         if (terminal_stopping() || (status && (w->once || !may_pass(status))) || (w->once && !left))
             break;
-        if (status && status != w->last)
-            say("trying again: ");
-        w->last = status;
+        run_complain(&w->last, status, "trying again");
         run_wait(w->once && w->settle_ms < w->poll_ms ? w->settle_ms + 1 : w->poll_ms);
     }
     if (w->once)

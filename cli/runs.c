@@ -2,6 +2,7 @@
 #include "cli/runs.h"
 
 #include "cli/report.h"
+#include "cli/secrets.h"
 #include "cli/stores.h"
 #include "cli/terminal.h"
 
@@ -44,6 +45,11 @@ static enum ulp_status open_cache(const struct cli_args *args, struct ulp_store 
     return ulp_store_cache(inner, directory, bytes, store);
 }
 
+enum ulp_status run_key_load(const char *path, struct ulp_key **ret_key) {
+    secrets_keep();
+    return ulp_key_load(path, ret_key);
+}
+
 static enum ulp_status open_place(const struct cli_args *args, const char *url,
                                   struct run_place *place) {
     const char *sign = text_of(args, "sign"), *trust = text_of(args, "trust");
@@ -52,7 +58,7 @@ static enum ulp_status open_place(const struct cli_args *args, const char *url,
     if (has_option(args->verb, "threads"))
         status = option_pool(args, &place->pool);
     if (!status && sign)
-        status = ulp_key_load(sign, &place->sign);
+        status = run_key_load(sign, &place->sign);
     if (!status && trust)
         status = ulp_public_keys_load(trust, place->trusted, ULP_TRUSTED_KEYS_MAX,
                                       &place->trusted_count);
@@ -163,6 +169,31 @@ void run_wait(uint64_t poll_ms) {
         state = now_ns() ^ ((uint64_t)getpid() << 32);
     state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's generator */
     terminal_wait_ms(poll_ms - poll_ms / 5 + (state >> 33) % (2 * (poll_ms / 5) + 1));
+}
+
+bool run_may_pass(enum ulp_status status) {
+    switch (status) {
+    case ULP_E_NO_RUN:
+    case ULP_E_IO:
+    case ULP_E_PART:
+    case ULP_E_PART_MISSING:
+    case ULP_E_UNREACHABLE:
+    case ULP_E_FROZEN:
+    case ULP_E_FILE_CHANGED:
+    case ULP_E_NO_SPACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void run_complain(enum ulp_status *last, enum ulp_status status, const char *doing) {
+    if (status && status != *last && status != ULP_E_NO_RUN) {
+        fprintf(stderr, "ulpsync: %s: ", doing);
+        print_safely(stderr, ulp_last_error());
+        fputc('\n', stderr);
+    }
+    *last = status;
 }
 
 /* ---- reports ---- */

@@ -47,6 +47,9 @@ struct run_place {
     size_t trusted_count;
 };
 
+/* A private key; see secrets_keep(). */
+enum ulp_status run_key_load(const char *path, struct ulp_key **ret_key);
+
 /* `ret_place` is only written on success. */
 enum ulp_status run_place_open(const struct cli_args *args, struct run_place *ret_place);
 void run_place_close(struct run_place *place);
@@ -69,6 +72,15 @@ enum ulp_status run_record_of_version(const struct run_place *place,
     { "poll", 0, "MS", "Milliseconds between two looks; " unless_given " unless given." }
 enum ulp_status run_option_poll(const struct cli_args *args, uint64_t *poll_ms);
 void run_wait(uint64_t poll_ms);
+
+/* For verbs that stay: what may be better next time, such as a run that is not there yet or has
+ * stopped for a while, a store that hiccups, an object that has not arrived, a disk that is full.
+ * Everything else needs somebody to look at it. */
+bool run_may_pass(enum ulp_status status);
+
+/* "ulpsync: still following: ..." with the last error: once, not at every look. `last` is what was
+ * complained of, 0 at first. A run that is not there yet is just waited for. */
+void run_complain(enum ulp_status *last, enum ulp_status status, const char *doing);
 
 /* Adds what a call fetched, stored and took to `total`; all else becomes the call's. */
 void run_report_add(struct ulp_run_report *total, const struct ulp_run_report *call);

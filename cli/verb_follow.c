@@ -159,33 +159,16 @@ static enum ulp_status once(struct following *f) {
 
 /* ---- staying ---- */
 
-/* What may be better next time: a run that is not there yet, or has stopped for a while, a store
- * that hiccups, an object that has not arrived. Everything else needs somebody to look at it. */
-static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
-           status == ULP_E_PART_MISSING || status == ULP_E_UNREACHABLE || status == ULP_E_FROZEN;
-}
-
-/* Says so once, not at every look. */
-static void complain(struct following *f, enum ulp_status status) {
-    if (status && status != f->last && status != ULP_E_NO_RUN) {
-        fprintf(stderr, "ulpsync: still following: ");
-        print_safely(stderr, ulp_last_error());
-        fputc('\n', stderr);
-    }
-    f->last = status;
-}
-
 static enum ulp_status follow_on(struct following *f) {
     enum ulp_status status = once(f);
 
-    while (!terminal_stopping() && (!status || may_pass(status))) {
-        complain(f, status);
+    while (!terminal_stopping() && (!status || run_may_pass(status))) {
+        run_complain(&f->last, status, "still following");
         run_wait(f->poll_ms);
         if (!terminal_stopping())
             status = once(f);
     }
-    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || run_may_pass(status)))
         status = ULP_OK;
     terminal_stopped_well();
     return status;

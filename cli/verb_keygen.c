@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/secrets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,10 @@ static void print_key(const struct cli_args *args, const struct ulp_public_key *
 static enum ulp_status run(const struct cli_args *args) {
     struct ulp_public_key public_key = {0};
     struct ulp_key *key = NULL;
-    enum ulp_status status = ulp_key_generate(&key);
+    enum ulp_status status;
 
+    secrets_keep();
+    status = ulp_key_generate(&key);
     if (!status)
         status = ulp_key_public(key, &public_key);
     if (!status)

@@ -5,6 +5,10 @@
 
 #include <stdio.h>
 
+#define POLL_MS_DEFAULT 1000u
+#define GRACE_S_DEFAULT 3600u
+#define CLEAN_UP_EVERY_MS 60000u
+
 static void print_text(const struct ulp_run_report *report) {
     printf("version %llu, step %llu: copied %s in %u objects\n",
            (unsigned long long)report->head.version, (unsigned long long)report->head.step,
@@ -25,80 +29,98 @@ static void print_json(const struct ulp_run_report *report) {
 
 struct mirroring {
     const struct cli_args *args;
-    struct ulp_store *from, *to;
-    const char *run;
+    struct run_place place; /* of which the store is DST */
+    struct ulp_store *from;
     struct ulp_run_options options;
-    bool deletes; /* what the original has let go */
-    uint64_t grace_ms;
+    uint64_t poll_ms, grace_ms;
+    uint64_t clean_ns;    /* when to look next for what can be deleted */
+    bool told;            /* of the first look */
+    enum ulp_status last; /* what was complained of */
 };
 
-static enum ulp_status clean_up(const struct mirroring *m) {
+/* Also when nothing new came: what was announced can go later, when the grace has run out. */
+static enum ulp_status clean_up(struct mirroring *m) {
     const struct ulp_collect_options options = {.grace_ms = m->grace_ms,
                                                 .now = !m->grace_ms,
                                                 .only_delete = 1,
                                                 .trusted = m->options.trusted,
                                                 .trusted_count = m->options.trusted_count};
+    struct ulp_collect_report report = {0};
+    enum ulp_status status = ulp_run_collect(m->place.store, m->place.run, &options, &report);
+    uint64_t wait_ms = CLEAN_UP_EVERY_MS;
 
-    return m->deletes ? ulp_run_collect(m->to, m->run, &options, NULL) : ULP_OK;
+    if (report.wait_ms && report.wait_ms < wait_ms)
+        wait_ms = report.wait_ms;
+    if (!status)
+        m->clean_ns = now_ns() + wait_ms * 1000000;
+    return status;
 }
 
-static enum ulp_status once(const struct mirroring *m, bool first) {
+static enum ulp_status once(struct mirroring *m) {
     struct ulp_run_report report = {0};
-    enum ulp_status status = ulp_run_mirror(m->from, m->to, m->run, &m->options, &report);
+    enum ulp_status status =
+        ulp_run_mirror(m->from, m->place.store, m->place.run, &m->options, &report);
 
-    if (!status && (first || report.fresh)) {
+    if (status)
+        return status;
+    if (!m->told || report.fresh) {
         (option_given(m->args, "json") ? print_json : print_text)(&report);
         fflush(stdout);
+        m->told = true;
     }
-    return status || !report.fresh ? status : clean_up(m);
+    if (!option_given(m->args, "delete") || (!report.fresh && now_ns() < m->clean_ns))
+        return ULP_OK;
+    return clean_up(m);
 }
 
-/* What may be better next time, as for followers. */
-static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
-           status == ULP_E_PART_MISSING || status == ULP_E_FROZEN;
-}
+static enum ulp_status mirror_on(struct mirroring *m) {
+    enum ulp_status status = once(m);
 
-static enum ulp_status go_on(const struct mirroring *m, enum ulp_status status) {
-    uint64_t poll_ms = 1000;
-    enum ulp_status bad = run_option_poll(m->args, &poll_ms);
-
-    while (!bad && !terminal_stopping() && (!status || may_pass(status))) {
-        run_wait(poll_ms);
+    while (!terminal_stopping() && (!status || run_may_pass(status))) {
+        run_complain(&m->last, status, "still mirroring");
+        run_wait(m->poll_ms);
         if (!terminal_stopping())
-            status = once(m, false);
+            status = once(m);
     }
-    if (terminal_stopping() && may_pass(status))
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || run_may_pass(status)))
         status = ULP_OK;
     terminal_stopped_well();
-    return bad ? bad : status;
+    return status;
+}
+
+static enum ulp_status begin(struct mirroring *m) {
+    struct run_place *place = &m->place;
+    const char *trust = option_text(m->args, "trust");
+    enum ulp_status status = option_count(m->args, "grace", 0, 100000000, &m->grace_ms);
+
+    m->grace_ms *= 1000;
+    if (!status)
+        status = run_option_poll(m->args, &m->poll_ms);
+    if (!status && !place->run)
+        status = ulp_fail(ULP_E_USAGE, "say which run: --run NAME");
+    if (!status && trust)
+        status = ulp_public_keys_load(trust, place->trusted, ULP_TRUSTED_KEYS_MAX,
+                                      &place->trusted_count);
+    if (!status)
+        status = run_options(m->args, place, &m->options);
+    if (!status)
+        status = store_open(m->args, m->args->operands[0], &m->from);
+    if (!status)
+        status = store_open(m->args, m->args->operands[1], &place->store);
+    return status;
 }
 
 static enum ulp_status run(const struct cli_args *args) {
-    struct run_place place = {.run = option_text(args, "run")};
-    struct mirroring m = {
-        .args = args, .run = place.run, .deletes = option_given(args, "delete"), .grace_ms = 3600};
-    const char *trust = option_text(args, "trust");
-    enum ulp_status status = option_count(args, "grace", 0, 100000000, &m.grace_ms);
+    struct mirroring m = {.args = args,
+                          .place.run = option_text(args, "run"),
+                          .poll_ms = POLL_MS_DEFAULT,
+                          .grace_ms = GRACE_S_DEFAULT};
+    enum ulp_status status = begin(&m);
 
-    m.grace_ms *= 1000;
-    if (!status && !place.run)
-        status = ulp_fail(ULP_E_USAGE, "say which run: --run NAME");
-    if (!status && trust)
-        status =
-            ulp_public_keys_load(trust, place.trusted, ULP_TRUSTED_KEYS_MAX, &place.trusted_count);
     if (!status)
-        status = run_options(args, &place, &m.options);
-    if (!status)
-        status = store_open(args, args->operands[0], &m.from);
-    if (!status)
-        status = store_open(args, args->operands[1], &m.to);
-    if (!status)
-        status = once(&m, true);
-    if (m.to && option_given(args, "follow"))
-        status = go_on(&m, status);
+        status = option_given(args, "follow") ? mirror_on(&m) : once(&m);
     ulp_store_free(m.from);
-    ulp_store_free(m.to);
+    run_place_close(&m.place);
     return status;
 }
 

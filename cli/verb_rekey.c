@@ -28,7 +28,7 @@ static enum ulp_status run(const struct cli_args *args) {
                                  : ulp_fail(ULP_E_USAGE, "give both keys: --sign OLD --to NEW");
 
     if (!status)
-        status = ulp_key_load(path, &to);
+        status = run_key_load(path, &to);
     if (!status)
         status = ulp_run_rekey(place.store, place.run, place.sign, to, &report);
     if (!status)

@@ -53,31 +53,21 @@ static enum ulp_status once(const struct tending *t, bool quietly) {
     return status;
 }
 
-/* Somebody who publishes or deletes at the same moment is no reason to end. */
-static bool may_pass(enum ulp_status status) {
-    return status == ULP_E_NO_RUN || status == ULP_E_IO || status == ULP_E_PART ||
-           status == ULP_E_PART_MISSING || status == ULP_E_UNREACHABLE || status == ULP_E_FENCED;
-}
-
-static void complain(struct tending *t, enum ulp_status status) {
-    if (status && status != t->last && status != ULP_E_NO_RUN && status != ULP_E_FENCED) {
-        fprintf(stderr, "ulpsync: still tending: ");
-        print_safely(stderr, ulp_last_error());
-        fputc('\n', stderr);
-    }
-    t->last = status;
+/* Somebody who publishes or deletes at the same moment is no reason to end, nor to complain. */
+static enum ulp_status unless_fenced(enum ulp_status status) {
+    return status == ULP_E_FENCED ? ULP_OK : status;
 }
 
 static enum ulp_status tend_on(struct tending *t) {
-    enum ulp_status status = once(t, true);
+    enum ulp_status status = unless_fenced(once(t, true));
 
-    while (!terminal_stopping() && (!status || may_pass(status))) {
-        complain(t, status);
+    while (!terminal_stopping() && (!status || run_may_pass(status))) {
+        run_complain(&t->last, status, "still tending");
         run_wait(t->poll_ms);
         if (!terminal_stopping())
-            status = once(t, true);
+            status = unless_fenced(once(t, true));
     }
-    if (terminal_stopping() && (status == ULP_E_CANCELLED || may_pass(status)))
+    if (terminal_stopping() && (status == ULP_E_CANCELLED || run_may_pass(status)))
         status = ULP_OK;
     terminal_stopped_well();
     return status;

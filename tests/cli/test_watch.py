@@ -113,6 +113,16 @@ class Once(WatchCase):
         self.assertEqual(done.returncode, LAYOUT)
         self.assertEqual(self.steps(), [1, 3, 5])
 
+    def test_names_are_printed_safely(self):
+        self.folder = self.dir / "a\x1b[31mb"
+        self.folder.mkdir()
+        cut = self.put(0, "step-1.safetensors")
+        cut.write_bytes(cut.read_bytes()[:-10])
+        done = run(*self.words("--once"))
+        self.assertEqual(done.returncode, TRUNCATED)
+        self.assertIn("/a\\x1b[31mb/step-1.safetensors' is left out until it changes", done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+
     def test_shards_that_are_missing(self):
         """Without an index, half of the shards are a model too."""
         folder = self.folder / "step-1"

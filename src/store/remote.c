@@ -191,13 +191,14 @@ static enum ulp_status sign(const struct remote *remote, const struct remote_req
     return status;
 }
 
-static uint64_t server_time_s(struct remote *remote) {
-    return (uint64_t)((int64_t)(clock_wall_ns() / S) + atomic_load(&remote->skew_s));
+static int64_t wall_s(void) {
+    return (int64_t)(clock_wall_ns() / S);
 }
 
 static enum ulp_status write_signed(struct remote *remote, const struct remote_request *request,
-                                    const struct credentials *credentials, struct outgoing *out) {
-    const uint64_t time_s = server_time_s(remote);
+                                    const struct credentials *credentials, int64_t skew_s,
+                                    struct outgoing *out) {
+    const uint64_t time_s = (uint64_t)(wall_s() + skew_s);
     enum ulp_status status = ULP_OK;
 
     if (request->if_none)
@@ -262,7 +263,7 @@ static enum ulp_status follow(struct remote *remote, const struct remote_request
 }
 
 static enum ulp_status once(struct remote *remote, const struct remote_request *request,
-                            struct http_response *response) {
+                            int64_t skew_s, struct http_response *response) {
     struct credentials credentials = {0};
     struct outgoing out = {.url = BUFFER(HTTP_URL_BYTES_MAX),
                            .authorization = BUFFER(LIMIT_HTTP_HEADER_BYTES)};
@@ -274,7 +275,7 @@ static enum ulp_status once(struct remote *remote, const struct remote_request *
     if (!status)
         status = write_url(remote, request, &out);
     if (!status)
-        status = write_signed(remote, request, &credentials, &out);
+        status = write_signed(remote, request, &credentials, skew_s, &out);
     if (!status) {
         add_plain_headers(remote, request, &out);
         status = transmit(remote, request, buffer_text(&out.url), out.headers, out.count, response);
@@ -317,15 +318,17 @@ struct remote_error remote_error(const struct http_response *response) {
     return error;
 }
 
-static bool clock_was_wrong(struct remote *remote, const struct http_response *response,
+/* Compared with the time that this request was signed with: others, sent at the same moment, may
+ * have put the clock right since. */
+static bool clock_was_wrong(struct remote *remote, int64_t used_skew_s,
+                            const struct http_response *response,
                             const struct remote_error *error) {
-    const int64_t ahead =
-        response->date_s ? (int64_t)response->date_s - (int64_t)server_time_s(remote) : 0;
-    const bool far = ahead > SKEW_MAX_S || ahead < -SKEW_MAX_S;
+    const int64_t skew_s = (int64_t)response->date_s - wall_s(), ahead = skew_s - used_skew_s;
+    const bool far = response->date_s && (ahead > SKEW_MAX_S || ahead < -SKEW_MAX_S);
 
     if (!far || (response->code != 403 && strcmp(error->code, "RequestTimeTooSkewed") != 0))
         return false;
-    atomic_fetch_add(&remote->skew_s, ahead);
+    atomic_store(&remote->skew_s, skew_s);
     return true;
 }
 
@@ -344,14 +347,16 @@ static bool credentials_were_old(struct remote *remote, const struct remote_requ
 
 enum ulp_status remote_once(struct remote *remote, const struct remote_request *request,
                             struct http_response *response) {
-    enum ulp_status status = once(remote, request, response);
+    const int64_t skew_s = atomic_load(&remote->skew_s);
+    enum ulp_status status = once(remote, request, skew_s, response);
     struct remote_error error;
 
     if (status || !remote->credentials || (response->code != 403 && response->code != 400))
         return status;
     error = remote_error(response);
-    if (clock_was_wrong(remote, response, &error) || credentials_were_old(remote, request, &error))
-        status = once(remote, request, response);
+    if (clock_was_wrong(remote, skew_s, response, &error) ||
+        credentials_were_old(remote, request, &error))
+        status = once(remote, request, atomic_load(&remote->skew_s), response);
     return status;
 }
 

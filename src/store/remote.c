@@ -28,36 +28,58 @@
 /* ---- opening ---- */
 
 /* What the option says, or the variable; 0: neither. */
-static uint64_t duration_ns(uint32_t option_ms, const char *variable) {
+static enum ulp_status find_duration(uint32_t option_ms, const char *variable, uint64_t *ret_ns) {
     const char *text = environment(variable);
-    unsigned long seconds = text ? strtoul(text, NULL, 10) : 0;
+    unsigned long seconds;
 
-    if (option_ms)
-        return option_ms * MS;
-    return (seconds < DURATION_MAX_S ? seconds : DURATION_MAX_S) * S;
+    *ret_ns = option_ms * MS;
+    if (option_ms || !text)
+        return ULP_OK;
+    if (strspn(text, "0123456789") != strlen(text))
+        return fail(ULP_E_USAGE, "%s is %s: it takes a whole number of seconds", variable,
+                    quote(text).text);
+    seconds = strtoul(text, NULL, 10);
+    *ret_ns = (seconds < DURATION_MAX_S ? seconds : DURATION_MAX_S) * S;
+    return ULP_OK;
+}
+
+/* A word that is neither could be meant either way, and one of them sends what should be signed. */
+static enum ulp_status find_anonymous(bool option, bool *ret_anonymous) {
+    const char *text = environment("ULPSYNC_S3_ANONYMOUS");
+
+    if (!option && text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return fail(ULP_E_USAGE,
+                    "ULPSYNC_S3_ANONYMOUS is %s: it takes 1, or 0 for requests that are signed",
+                    quote(text).text);
+    *ret_anonymous = option || (text && *text == '1');
+    return ULP_OK;
 }
 
 static enum ulp_status make_client(const struct ulp_store_options *options,
                                    struct http_client **ret_client) {
     const char *bundle = options->ca_file ? options->ca_file : environment("AWS_CA_BUNDLE");
-    const uint64_t timeout_ns = duration_ns(options->timeout_ms, "ULPSYNC_STALL_SECONDS");
+    uint64_t timeout_ns = 0;
+    enum ulp_status status =
+        find_duration(options->timeout_ms, "ULPSYNC_STALL_SECONDS", &timeout_ns);
     const struct http_limits limits = {.connect_ns = timeout_ns < 10 * S ? timeout_ns : 10 * S,
                                        .answer_ns = timeout_ns,
                                        .stall_ns = timeout_ns};
 
-    return http_client_new(&limits, bundle, ret_client);
+    return status ? status : http_client_new(&limits, bundle, ret_client);
 }
 
 enum ulp_status remote_open(enum remote_kind kind, const char *name, const char *base,
                             const char *prefix, const char *region,
                             const struct ulp_store_options *options, struct remote *ret_remote) {
-    const bool anonymous = options->anonymous || environment("ULPSYNC_S3_ANONYMOUS");
-    struct remote remote = {
-        .kind = kind,
-        .retry = {.attempts = options->attempts,
-                  .total_ns = duration_ns(options->give_up_ms, "ULPSYNC_OPERATION_SECONDS")}};
-    enum ulp_status status = mem_copy_text(name, &remote.name);
+    struct remote remote = {.kind = kind, .retry = {.attempts = options->attempts}};
+    bool anonymous = false;
+    enum ulp_status status =
+        find_duration(options->give_up_ms, "ULPSYNC_OPERATION_SECONDS", &remote.retry.total_ns);
 
+    if (!status && kind == REMOTE_S3)
+        status = find_anonymous(options->anonymous, &anonymous);
+    if (!status)
+        status = mem_copy_text(name, &remote.name);
     if (!status)
         status = mem_copy_text(base, &remote.base);
     if (!status)

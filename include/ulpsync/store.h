@@ -30,7 +30,8 @@ extern "C" {
  * */
 typedef int (*ulp_store_entry)(void *user, const char *key, uint64_t bytes);
 
-/* Takes bytes of an object, which stand at `offset`; one that fails ends the stream. */
+/* Takes bytes of an object, which stand at `offset`; one that fails ends the stream. Called in order
+ * and never twice at a time, but not always by the thread that asked for the stream. */
 typedef enum ulp_status (*ulp_store_piece)(void *user, uint64_t offset, const void *data,
                                            size_t bytes);
 
@@ -69,8 +70,8 @@ struct ulp_store_ops {
     enum ulp_status (*remove)(void *self, const char *key);
     void (*free)(void *self);
 
-    /* As `read`, for many bytes: handed over in order, in as few requests as there can be. NULL:
-     * `read` is used, for 8 MiB at a time. */
+    /* As `read`, for many bytes: handed over in order, one piece after the other, by whichever
+     * thread. NULL: `read` is used, for 8 MiB at a time. */
     enum ulp_status (*stream)(void *self, const char *key, uint64_t offset, uint64_t bytes,
                               ulp_store_piece piece, void *user, uint64_t *ret_total);
 };
@@ -129,8 +130,11 @@ ULP_API enum ulp_status ulp_store_read(struct ulp_store *store, const char *key,
                                        void *data, size_t bytes, size_t *ret_read,
                                        uint64_t *ret_total);
 
-/* Up to `bytes` bytes from `offset` on, in order, however many there are; memory for one piece is
- * enough. Over a network this is one request, which goes on where a connection broke. */
+/* Up to `bytes` bytes from `offset` on, in order, however many there are. `piece` may be called by
+ * other threads than this one, one call at a time, and all of them are over when this returns. Over
+ * a network this is one request, and memory for one piece of 1 MiB; from 2 MiB on S3 is asked for
+ * pieces of 256 KiB to 4 MiB over up to eight connections, which takes up to 32 MiB. Either goes on
+ * where a connection broke. */
 ULP_API enum ulp_status ulp_store_stream(struct ulp_store *store, const char *key, uint64_t offset,
                                          uint64_t bytes, ulp_store_piece piece, void *user,
                                          uint64_t *ret_total);

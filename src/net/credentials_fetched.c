@@ -106,9 +106,11 @@ static enum ulp_status ask(struct http_client *client, const struct http_request
         status = http_send(client, request, response);
     } while ((status ? response->lost : retry_code(response->code)) &&
              retry_again(&retry, response->retry_after_s));
+    /* who is only busy has refused nothing */
     if (!status && !http_success(response))
-        status = fail(ULP_E_PERMISSION, "%s gives no credentials: it answered %u",
-                      http_show_url(request->url).text, response->code);
+        status = fail(retry_code(response->code) ? ULP_E_IO : ULP_E_PERMISSION,
+                      "%s gives no credentials: it answered %u", http_show_url(request->url).text,
+                      response->code);
     return status;
 }
 

@@ -15,7 +15,7 @@ static enum ulp_status only_read(const struct remote *remote, const char *what) 
 
 static enum ulp_status http_read(void *self, const char *key, uint64_t offset, void *data,
                                  size_t bytes, size_t *ret_read, uint64_t *ret_total) {
-    return remote_read(self, key, offset, data, bytes, ret_read, ret_total);
+    return remote_read(self, key, offset, data, bytes, ret_read, ret_total, NULL);
 }
 
 static enum ulp_status http_stream(void *self, const char *key, uint64_t offset, uint64_t bytes,

@@ -28,36 +28,58 @@
 /* ---- opening ---- */
 
 /* What the option says, or the variable; 0: neither. */
-static uint64_t duration_ns(uint32_t option_ms, const char *variable) {
+static enum ulp_status find_duration(uint32_t option_ms, const char *variable, uint64_t *ret_ns) {
     const char *text = environment(variable);
-    unsigned long seconds = text ? strtoul(text, NULL, 10) : 0;
+    unsigned long seconds;
 
-    if (option_ms)
-        return option_ms * MS;
-    return (seconds < DURATION_MAX_S ? seconds : DURATION_MAX_S) * S;
+    *ret_ns = option_ms * MS;
+    if (option_ms || !text)
+        return ULP_OK;
+    if (strspn(text, "0123456789") != strlen(text))
+        return fail(ULP_E_USAGE, "%s is %s: it takes a whole number of seconds", variable,
+                    quote(text).text);
+    seconds = strtoul(text, NULL, 10);
+    *ret_ns = (seconds < DURATION_MAX_S ? seconds : DURATION_MAX_S) * S;
+    return ULP_OK;
+}
+
+/* A word that is neither could be meant either way, and one of them sends what should be signed. */
+static enum ulp_status find_anonymous(bool option, bool *ret_anonymous) {
+    const char *text = environment("ULPSYNC_S3_ANONYMOUS");
+
+    if (!option && text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return fail(ULP_E_USAGE,
+                    "ULPSYNC_S3_ANONYMOUS is %s: it takes 1, or 0 for requests that are signed",
+                    quote(text).text);
+    *ret_anonymous = option || (text && *text == '1');
+    return ULP_OK;
 }
 
 static enum ulp_status make_client(const struct ulp_store_options *options,
                                    struct http_client **ret_client) {
     const char *bundle = options->ca_file ? options->ca_file : environment("AWS_CA_BUNDLE");
-    const uint64_t timeout_ns = duration_ns(options->timeout_ms, "ULPSYNC_STALL_SECONDS");
+    uint64_t timeout_ns = 0;
+    enum ulp_status status =
+        find_duration(options->timeout_ms, "ULPSYNC_STALL_SECONDS", &timeout_ns);
     const struct http_limits limits = {.connect_ns = timeout_ns < 10 * S ? timeout_ns : 10 * S,
                                        .answer_ns = timeout_ns,
                                        .stall_ns = timeout_ns};
 
-    return http_client_new(&limits, bundle, ret_client);
+    return status ? status : http_client_new(&limits, bundle, ret_client);
 }
 
 enum ulp_status remote_open(enum remote_kind kind, const char *name, const char *base,
                             const char *prefix, const char *region,
                             const struct ulp_store_options *options, struct remote *ret_remote) {
-    const bool anonymous = options->anonymous || environment("ULPSYNC_S3_ANONYMOUS");
-    struct remote remote = {
-        .kind = kind,
-        .retry = {.attempts = options->attempts,
-                  .total_ns = duration_ns(options->give_up_ms, "ULPSYNC_OPERATION_SECONDS")}};
-    enum ulp_status status = mem_copy_text(name, &remote.name);
+    struct remote remote = {.kind = kind, .retry = {.attempts = options->attempts}};
+    bool anonymous = false;
+    enum ulp_status status =
+        find_duration(options->give_up_ms, "ULPSYNC_OPERATION_SECONDS", &remote.retry.total_ns);
 
+    if (!status && kind == REMOTE_S3)
+        status = find_anonymous(options->anonymous, &anonymous);
+    if (!status)
+        status = mem_copy_text(name, &remote.name);
     if (!status)
         status = mem_copy_text(base, &remote.base);
     if (!status)
@@ -191,13 +213,14 @@ static enum ulp_status sign(const struct remote *remote, const struct remote_req
     return status;
 }
 
-static uint64_t server_time_s(struct remote *remote) {
-    return (uint64_t)((int64_t)(clock_wall_ns() / S) + atomic_load(&remote->skew_s));
+static int64_t wall_s(void) {
+    return (int64_t)(clock_wall_ns() / S);
 }
 
 static enum ulp_status write_signed(struct remote *remote, const struct remote_request *request,
-                                    const struct credentials *credentials, struct outgoing *out) {
-    const uint64_t time_s = server_time_s(remote);
+                                    const struct credentials *credentials, int64_t skew_s,
+                                    struct outgoing *out) {
+    const uint64_t time_s = (uint64_t)(wall_s() + skew_s);
     enum ulp_status status = ULP_OK;
 
     if (request->if_none)
@@ -262,7 +285,7 @@ static enum ulp_status follow(struct remote *remote, const struct remote_request
 }
 
 static enum ulp_status once(struct remote *remote, const struct remote_request *request,
-                            struct http_response *response) {
+                            int64_t skew_s, struct http_response *response) {
     struct credentials credentials = {0};
     struct outgoing out = {.url = BUFFER(HTTP_URL_BYTES_MAX),
                            .authorization = BUFFER(LIMIT_HTTP_HEADER_BYTES)};
@@ -274,7 +297,7 @@ static enum ulp_status once(struct remote *remote, const struct remote_request *
     if (!status)
         status = write_url(remote, request, &out);
     if (!status)
-        status = write_signed(remote, request, &credentials, &out);
+        status = write_signed(remote, request, &credentials, skew_s, &out);
     if (!status) {
         add_plain_headers(remote, request, &out);
         status = transmit(remote, request, buffer_text(&out.url), out.headers, out.count, response);
@@ -317,15 +340,17 @@ struct remote_error remote_error(const struct http_response *response) {
     return error;
 }
 
-static bool clock_was_wrong(struct remote *remote, const struct http_response *response,
+/* Compared with the time that this request was signed with: others, sent at the same moment, may
+ * have put the clock right since. */
+static bool clock_was_wrong(struct remote *remote, int64_t used_skew_s,
+                            const struct http_response *response,
                             const struct remote_error *error) {
-    const int64_t ahead =
-        response->date_s ? (int64_t)response->date_s - (int64_t)server_time_s(remote) : 0;
-    const bool far = ahead > SKEW_MAX_S || ahead < -SKEW_MAX_S;
+    const int64_t skew_s = (int64_t)response->date_s - wall_s(), ahead = skew_s - used_skew_s;
+    const bool far = response->date_s && (ahead > SKEW_MAX_S || ahead < -SKEW_MAX_S);
 
     if (!far || (response->code != 403 && strcmp(error->code, "RequestTimeTooSkewed") != 0))
         return false;
-    atomic_fetch_add(&remote->skew_s, ahead);
+    atomic_store(&remote->skew_s, skew_s);
     return true;
 }
 
@@ -344,14 +369,16 @@ static bool credentials_were_old(struct remote *remote, const struct remote_requ
 
 enum ulp_status remote_once(struct remote *remote, const struct remote_request *request,
                             struct http_response *response) {
-    enum ulp_status status = once(remote, request, response);
+    const int64_t skew_s = atomic_load(&remote->skew_s);
+    enum ulp_status status = once(remote, request, skew_s, response);
     struct remote_error error;
 
     if (status || !remote->credentials || (response->code != 403 && response->code != 400))
         return status;
     error = remote_error(response);
-    if (clock_was_wrong(remote, response, &error) || credentials_were_old(remote, request, &error))
-        status = once(remote, request, response);
+    if (clock_was_wrong(remote, skew_s, response, &error) ||
+        credentials_were_old(remote, request, &error))
+        status = once(remote, request, atomic_load(&remote->skew_s), response);
     return status;
 }
 

@@ -80,9 +80,10 @@ struct remote_error remote_error(const struct http_response *response);
 /* From so many bytes on an object is streamed over several connections. */
 #define REMOTE_WIDE_BYTES (UINT64_C(2) << 20)
 
-/* The operations of stores that read. */
+/* The operations of stores that read. `ret_etag`, of HTTP_TEXT_BYTES, is what the server calls these
+ * bytes, or empty; it may be NULL. */
 enum ulp_status remote_read(struct remote *remote, const char *key, uint64_t offset, void *data,
-                            size_t bytes, size_t *ret_read, uint64_t *ret_total);
+                            size_t bytes, size_t *ret_read, uint64_t *ret_total, char *ret_etag);
 enum ulp_status remote_stream(struct remote *remote, const char *key, uint64_t offset,
                               uint64_t bytes, ulp_store_piece piece, void *user,
                               uint64_t *ret_total);

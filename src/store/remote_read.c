@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading: one request for whatever is wanted, and after a broken connection another one for what
- * is missing. */
+/* Reading over one connection: one request for whatever is wanted, and after a broken connection
+ * another one for what is missing. remote_wide.c reads long objects by several of these. */
 #include "base/memory.h"
 #include "base/quote.h"
 #include "store/cache_files.h"
@@ -272,7 +272,7 @@ static uint64_t within(uint64_t offset, uint64_t bytes) {
 }
 
 enum ulp_status remote_read(struct remote *remote, const char *key, uint64_t offset, void *data,
-                            size_t bytes, size_t *ret_read, uint64_t *ret_total) {
+                            size_t bytes, size_t *ret_read, uint64_t *ret_total, char *ret_etag) {
     struct fetch fetch = {.remote = remote,
                           .key = key,
                           .offset = offset,
@@ -284,6 +284,8 @@ enum ulp_status remote_read(struct remote *remote, const char *key, uint64_t off
         return status;
     *ret_read = (size_t)fetch.done;
     *ret_total = fetch.total;
+    if (ret_etag)
+        memcpy(ret_etag, fetch.etag, sizeof fetch.etag);
     return ULP_OK;
 }
 

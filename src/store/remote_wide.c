@@ -10,6 +10,8 @@
 #include "base/thread.h"
 #include "store/remote.h"
 
+#include <string.h>
+
 #define LANES 8u
 #define PIECE_BYTES_MIN (UINT64_C(256) << 10)
 #define PIECE_BYTES_MAX (UINT64_C(4) << 20)
@@ -25,6 +27,7 @@ struct wide {
     struct lock lock;
     uint64_t taken, shown; /* pieces */
     uint64_t total;
+    char etag[HTTP_TEXT_BYTES]; /* of the first piece that had one */
     bool total_known, stop;
     enum ulp_status status; /* of the first that failed */
     struct error_note note;
@@ -34,6 +37,7 @@ struct lane {
     struct wide *wide;
     struct thread thread;
     uint8_t *data;
+    char etag[HTTP_TEXT_BYTES]; /* of these */
 };
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
@@ -82,15 +86,20 @@ static void pass_turn(struct wide *wide) {
     lock_give(&wide->lock);
 }
 
-/* It is this lane's turn, so nobody else is here. */
-static enum ulp_status show(struct wide *wide, uint64_t at, const uint8_t *data, size_t bytes,
-                            uint64_t total) {
-    if (wide->total_known && wide->total != total)
+/* It is this lane's turn, so nobody else is here. Pieces of two objects are never put together. */
+static enum ulp_status show(struct lane *lane, uint64_t at, size_t bytes, uint64_t total) {
+    struct wide *wide = lane->wide;
+    const bool other = wide->total_known && wide->total != total;
+    const bool replaced = *wide->etag && *lane->etag && strcmp(wide->etag, lane->etag) != 0;
+
+    if (other || replaced)
         return fail(ULP_E_FILE_CHANGED, "store %s: %s was replaced while it was read",
                     quote(wide->remote->name).text, quote(wide->key).text);
     wide->total = total;
     wide->total_known = true;
-    return bytes ? wide->piece(wide->user, wide->offset + at, data, bytes) : ULP_OK;
+    if (*lane->etag)
+        memcpy(wide->etag, lane->etag, sizeof wide->etag);
+    return bytes ? wide->piece(wide->user, wide->offset + at, lane->data, bytes) : ULP_OK;
 }
 
 static bool run_piece(struct lane *lane, uint64_t index) {
@@ -99,8 +108,8 @@ static bool run_piece(struct lane *lane, uint64_t index) {
     const size_t want = (size_t)smaller(wide->piece_bytes, wide->bytes - at);
     size_t got = 0;
     uint64_t total = 0;
-    enum ulp_status status =
-        remote_read(wide->remote, wide->key, wide->offset + at, lane->data, want, &got, &total);
+    enum ulp_status status = remote_read(wide->remote, wide->key, wide->offset + at, lane->data,
+                                         want, &got, &total, lane->etag);
 
     if (status) {
         end_with(wide, status);
@@ -108,7 +117,7 @@ static bool run_piece(struct lane *lane, uint64_t index) {
     }
     if (!wait_for_turn(wide, index))
         return false;
-    status = show(wide, at, lane->data, got, total);
+    status = show(lane, at, got, total);
     if (status || got < want) { /* the object ends here */
         end_with(wide, status);
         return false;

@@ -7,7 +7,7 @@
 
 static enum ulp_status s3_read(void *self, const char *key, uint64_t offset, void *data,
                                size_t bytes, size_t *ret_read, uint64_t *ret_total) {
-    return remote_read(self, key, offset, data, bytes, ret_read, ret_total);
+    return remote_read(self, key, offset, data, bytes, ret_read, ret_total, NULL);
 }
 
 static enum ulp_status s3_stream(void *self, const char *key, uint64_t offset, uint64_t bytes,

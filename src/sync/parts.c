@@ -89,7 +89,7 @@ static enum ulp_status take_piece(void *user, uint64_t offset, const void *data,
     return status || !arriving->fn ? status : arriving->fn(arriving->user, offset, data, bytes);
 }
 
-/* One request of the store, also for an empty part, which is looked for too. */
+/* One stream of the store, also for an empty part, which is looked for too. */
 static enum ulp_status fetch(struct ulp_store *store, const char *key, const struct part *part,
                              struct arriving *arriving) {
     uint64_t total = 0;

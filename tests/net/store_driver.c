@@ -5,6 +5,7 @@
  *
  *     store_driver URL TIMEOUT_MS ATTEMPTS GIVE_UP_MS    see ulp_store_options
  *     read KEY OFFSET BYTES FILE    what was read goes into FILE
+ *     stream KEY OFFSET BYTES FILE  the same, in pieces
  *     create KEY FILE               its contents
  *     put KEY FILE PIECE            the same, as a large object, PIECE bytes at a time
  *     drop KEY FILE PIECE           the same, not kept
@@ -78,6 +79,25 @@ static enum ulp_status do_read(struct ulp_store *store, char **words) {
     if (!status)
         status = file_write(words[4], data, got, ULP_COMMIT_REPLACE);
     mem_free(data);
+    return status;
+}
+
+static enum ulp_status keep_piece(void *user, uint64_t offset, const void *data, size_t bytes) {
+    (void)offset;
+    return buffer_append(user, data, bytes);
+}
+
+static enum ulp_status do_stream(struct ulp_store *store, char **words) {
+    struct buffer data = BUFFER(OBJECT_BYTES_MAX);
+    uint64_t total = 77;
+    enum ulp_status status =
+        ulp_store_stream(store, words[1], strtoull(words[2], NULL, 10),
+                         strtoull(words[3], NULL, 10), keep_piece, &data, &total);
+
+    printf("\"read\": %zu, \"total\": %" PRIu64 ", ", data.used, total);
+    if (!status)
+        status = file_write(words[4], data.data, data.used, ULP_COMMIT_REPLACE);
+    buffer_release(&data);
     return status;
 }
 
@@ -163,9 +183,9 @@ static const struct verb {
     const char *name;
     size_t words;
     enum ulp_status (*run)(struct ulp_store *store, char **words);
-} verbs[] = {{"read", 5, do_read},     {"create", 3, do_create}, {"put", 4, do_put},
-             {"drop", 4, do_put},      {"stat", 2, do_stat},     {"list", 4, do_list},
-             {"remove", 2, do_remove}, {"check", 1, do_check}};
+} verbs[] = {{"read", 5, do_read}, {"stream", 5, do_stream}, {"create", 3, do_create},
+             {"put", 4, do_put},   {"drop", 4, do_put},      {"stat", 2, do_stat},
+             {"list", 4, do_list}, {"remove", 2, do_remove}, {"check", 1, do_check}};
 
 static const struct verb *verb_of(char *line, char **words) {
     size_t count = 0;

@@ -15,7 +15,7 @@ import cli_case
 from exchange import Answer
 from s3_server import Recorder
 
-PERMISSION = 22
+USAGE, PERMISSION, IO = 2, 22, 24
 
 
 def in_seconds(seconds):
@@ -30,6 +30,7 @@ class Credentials(NetCase):
         self.bare = {name: value for name, value in self.environment.items()
                      if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
         self.bare["HOME"] = str(self.dir)
+        self.signing = self.environment
 
     def stat(self, environment):
         self.environment = environment
@@ -82,6 +83,28 @@ class Credentials(NetCase):
         self.assertEqual(len(asked), 1)
         self.assertEqual(asked[0].values["authorization"], CANARY)
         store.close()
+
+    def test_anonymous(self):
+        """Only 1 leaves requests unsigned, which this server refuses."""
+        for value, expected in (("0", 0), ("", 0), ("1", PERMISSION), ("no", USAGE)):
+            with self.subTest(value):
+                answer = self.stat({**self.signing, "ULPSYNC_S3_ANONYMOUS": value})
+                self.assertEqual(answer["status"], expected, answer)
+
+    def test_an_agent_that_is_busy(self):
+        """That may pass, and is no refusal; one that refuses is."""
+        for code, expected in ((503, IO), (429, IO), (500, IO), (403, PERMISSION), (404, PERMISSION)):
+            with self.subTest(code):
+                recorder = Recorder(lambda _, code=code: Answer(code))
+                recorder.start()
+                where = f"http://127.0.0.1:{recorder.port}/"
+                answers = [self.stat({**self.bare, "AWS_CONTAINER_CREDENTIALS_FULL_URI": where})]
+                (self.dir / "identity").write_text("a.b.c")
+                answers.append(self.stat({**self.bare, "AWS_ENDPOINT_URL_STS": where, "AWS_ROLE_ARN": "arn:aws:iam::1:role/r",
+                                          "AWS_WEB_IDENTITY_TOKEN_FILE": str(self.dir / "identity")}))
+                recorder.stop()
+                self.assertEqual([answer["status"] for answer in answers], [expected] * 2, answers)
+                self.assertIn(str(code), answers[1]["message"])
 
     def test_an_agent_is_asked_again(self):
         """When the server says that credentials have expired; at other times others' clocks decide: credentials.c."""

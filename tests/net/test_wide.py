@@ -3,11 +3,11 @@
 """Long objects come over several connections: test_wide.py ULPSYNC DRIVER. In order and whole, whichever of the
 connections breaks, and never with a wrong byte."""
 import net_case
-from net_case import NetCase
+from net_case import Driver, NetCase, Stored
 
 from cli_case import weights, write_model
 
-IO, PART, MISSING = 24, 76, 83
+IO, CHANGED, PART, MISSING = 24, 26, 76, 83
 PARTS = "where/rl/part/*"
 
 
@@ -48,7 +48,7 @@ class Wide(NetCase):
 
     def test_wrong_bytes(self):
         for number, (behaviour, nth, codes) in enumerate([
-                ("one_bit", "5", {PART}), ("other_bytes", "1", {PART}), ("wrong_total", "4", {PART, IO, 26}),
+                ("one_bit", "5", {PART}), ("other_bytes", "1", {PART}), ("wrong_total", "4", {PART, IO, CHANGED}),
                 ("whole_for_range", "2", {IO, PART})]):
             with self.subTest(behaviour, nth=nth):
                 self.server.forget()
@@ -59,6 +59,36 @@ class Wide(NetCase):
                 self.assertFalse((out / "current").exists())
                 self.server.forget()
                 self.follow(out.name)
+
+    def test_another_object(self):
+        """Pieces of two objects are not put together, even where nobody knows a hash."""
+        self.server.bucket.put("where/long", Stored(weights(2_500_000, 2)))
+        for nth in ("1", "3", "8"):
+            with self.subTest(nth=nth):
+                self.server.forget()
+                self.server.rule("replaced", operation="Get", key="where/long", nth=nth)
+                store = Driver(self, "s3://bucket/where")
+                answer = store("stream", "long", 0, 5_000_000, self.dir / "long")
+                self.assertEqual(answer["status"], CHANGED, answer)
+                self.assertIn("replaced", answer["message"])
+                store.close()
+
+    def test_a_wrong_clock(self):
+        """All connections have signed with it before the first of them is told."""
+        data = weights(2_500_000, 2)
+        self.server.bucket.put("where/long", Stored(data))
+        for offset in (-86400, 3600):
+            with self.subTest(offset=offset):
+                self.server.forget()
+                self.server.clock_offset = offset
+                self.server.rule("late", operation="Get", key="where/long", nth="1-8")
+                store = Driver(self, "s3://bucket/where")
+                for asked in (16, 24):  # the second time the clock is known
+                    answer = store("stream", "long", 0, len(data), self.dir / "long")
+                    self.assertEqual(answer["status"], 0, answer)
+                    self.assertEqual((self.dir / "long").read_bytes(), data)
+                    self.assertEqual(len(self.server.requests("Get", "where/long")), asked)
+                store.close()
 
 
 if __name__ == "__main__":

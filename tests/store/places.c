@@ -3,9 +3,11 @@
 #include "store/s3.h"
 #include "tests/store/stores.h"
 
-static const char *const variables[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",    "AWS_REGION",
-                                        "AWS_DEFAULT_REGION",  "AWS_PROFILE",         "HOME",
-                                        "AWS_CONFIG_FILE",     "ULPSYNC_S3_ANONYMOUS"};
+static const char *const variables[] = {
+    "AWS_ENDPOINT_URL_S3",      "AWS_ENDPOINT_URL",     "AWS_REGION",
+    "AWS_DEFAULT_REGION",       "AWS_PROFILE",          "HOME",
+    "AWS_CONFIG_FILE",          "ULPSYNC_S3_ANONYMOUS", "ULPSYNC_STALL_SECONDS",
+    "ULPSYNC_OPERATION_SECONDS"};
 
 static void clear_environment(void) {
     for (size_t i = 0; i < COUNT(variables); i++)
@@ -92,6 +94,44 @@ static void test_what_is_none(void **state) {
     assert_fails(ulp_store_open_with("s3://bucket/x", &options, &store), ULP_E_USAGE, "two words");
 }
 
+static void assert_variable(const char *name, const char *value, bool good) {
+    static const char *const urls[] = {"s3://bucket/x", "http://host/x"};
+    const size_t count = strcmp(name, "ULPSYNC_S3_ANONYMOUS") ? COUNT(urls) : 1;
+
+    setenv(name, value, 1);
+    for (size_t i = 0; i < count; i++) {
+        struct ulp_store *store = NULL;
+        enum ulp_status status = ulp_store_open(urls[i], &store);
+
+        if (good)
+            assert_true(!status || status == ULP_E_UNSUPPORTED);
+        else
+            assert_fails(status, ULP_E_USAGE, name);
+        ulp_store_free(store);
+    }
+    unsetenv(name);
+}
+
+static void test_variables(void **state) {
+    static const char *const durations[] = {"ULPSYNC_STALL_SECONDS", "ULPSYNC_OPERATION_SECONDS"};
+    static const char *const none[] = {"x", "60s", "-1", "1.5", " 7", "0x10"};
+    static const char *const some[] = {"", "0", "60", "99999999999999999999999"};
+
+    (void)state;
+    clear_environment();
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        for (size_t j = 0; j < COUNT(none); j++)
+            assert_variable(durations[i], none[j], false);
+        for (size_t j = 0; j < COUNT(some); j++)
+            assert_variable(durations[i], some[j], true);
+    }
+    assert_variable("ULPSYNC_S3_ANONYMOUS", "", true);
+    assert_variable("ULPSYNC_S3_ANONYMOUS", "0", true);
+    assert_variable("ULPSYNC_S3_ANONYMOUS", "1", true);
+    assert_variable("ULPSYNC_S3_ANONYMOUS", "no", false);
+    assert_variable("ULPSYNC_S3_ANONYMOUS", "10", false);
+}
+
 /* Where there is no HTTP, it is said how to have it; else opening asks nobody anything. */
 static void test_open(void **state) {
     static const char *const urls[] = {"s3://bucket/x", "https://example.com/x/",
@@ -130,4 +170,5 @@ static void test_failing_allocations(void **state) {
     }
 }
 
-TEST_MAIN(test_aws, test_endpoints, test_what_is_none, test_open, test_failing_allocations)
+TEST_MAIN(test_aws, test_endpoints, test_what_is_none, test_variables, test_open,
+          test_failing_allocations)

@@ -3,6 +3,7 @@
 mentioned works. Arguments of a rule are in `x.arguments`."""
 import gzip
 import os
+import time
 
 from exchange import Answer, Gone, error_answer, xml_answer
 
@@ -176,6 +177,23 @@ def garbage_content_range(x):
 def other_bytes(x):
     answer = x.perform()
     answer.body = bytes(b ^ 0x5a for b in answer.body)
+    x.send(answer)
+
+
+@behaviour
+def replaced(x):
+    """Another object of the same length, which says that it is another one."""
+    answer = x.perform()
+    answer.headers = [(n, '"another"' if n == "ETag" else v) for n, v in answer.headers]
+    answer.body = bytes(b ^ 0x5a for b in answer.body)
+    x.send(answer)
+
+
+@behaviour
+def late(x):
+    """What is right, when all that were asked at the same moment have been heard."""
+    answer = x.perform()
+    time.sleep(0.5)
     x.send(answer)
 
 

@@ -264,9 +264,8 @@ static enum ulp_status prepare(struct copier *copier, const char *path,
     enum ulp_status status = model_open(path, &copier->model);
 
     if (!status)
-        status =
-            model_prepare(copier->model, patches, count, history, options, &copier->weights,
-                          &copier->apply);
+        status = model_prepare(copier->model, patches, count, history, options, &copier->weights,
+                               &copier->apply);
     if (!status)
         status = tensor_places(copier->model, &copier->places);
     if (!status)

@@ -42,6 +42,9 @@ class Met(NetCase):
         for name, data in (("data", NEW), ("large", LARGE)):
             (self.dir / name).write_bytes(data)
 
+    def url(self):
+        return f"{self.server.endpoint}/bucket/p" if self.case.web else "s3://bucket/p"
+
     def do(self, store, act):
         return store(*{"read": ("read", "a", 0, 200_000, self.dir / "out"), "range": ("read", "a", 1000, 500, self.dir / "out"),
                        "stat": ("stat", "a"), "list": ("list", "-", "-", 100_000), "create": ("create", "new", self.dir / "data"),
@@ -104,7 +107,7 @@ class Met(NetCase):
         case = self.case
         self.prepare()
         try:
-            store = Driver(self, f"{self.server.endpoint}/bucket/p" if case.web else "s3://bucket/p", case.patience)
+            store = Driver(self, self.url(), case.patience)
             self.assertEqual(store.opened["status"], 0, store.opened)
             if case.behaviour.startswith("close"):
                 self.do(store, "stat")
@@ -120,6 +123,11 @@ class Met(NetCase):
             else:
                 self.check_right(case.act, answer, case.behaviour not in ("listing", "xml_huge"))
             self.check_bounds(answer, rule)
+            if case.behaviour == "long_body":
+                # What comes behind an answer may come after the client has looked for it, on a connection that is
+                # kept: only a new one is free of it. What is read of runs has hashes for that.
+                store.close()
+                store = Driver(self, self.url(), case.patience)
             self.check_afterwards(store)
             store.close()
         finally:
@@ -163,7 +171,7 @@ class Hostile(unittest.TestCase):
             outcomes = list(pool.map(meet, cases))
         for case, outcome in zip(cases, outcomes):
             with self.subTest(case.name):
-                self.assertEqual(outcome, "")
+                self.assertFalse(outcome, outcome)
         print(f"{len(cases)} cases in {time.monotonic() - began:.0f} s", flush=True)
         if not only:
             self.assertGreater(len({case.behaviour for case in cases}), 40)

@@ -164,7 +164,7 @@ class Secrets(RunCase):
             self.skipTest("no /proc here")
         self.wait_for(lambda: " 0 " in [line for line in limits.read_text().splitlines() if "core file" in line][0], 20)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(20), 0)
+        self.assertIn(process.wait(20), (0, -signal.SIGTERM))  # it may not have begun to listen
 
 
 if __name__ == "__main__":

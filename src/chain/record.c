@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/limits.h"
 #include "chain/record_bytes.h"
+#include "hash/hmac.h"
 #include "hash/key.h"
 
 #include <stdio.h>
@@ -14,15 +15,7 @@
 const uint8_t record_magic[RECORD_MAGIC_BYTES] = "ulpslog"; /* and version 0 */
 
 enum ulp_status hash_of(const void *data, size_t bytes, struct hash *ret_hash) {
-    struct sha256 *hash = NULL;
-    enum ulp_status status = sha256_begin(&hash);
-
-    if (!status)
-        status = sha256_add(hash, data, bytes);
-    if (!status)
-        status = sha256_end(hash, ret_hash->bytes);
-    sha256_free(hash);
-    return status;
+    return sha256_of(data, bytes, ret_hash->bytes);
 }
 
 void record_key(const char *run, uint64_t sequence, char *key) {

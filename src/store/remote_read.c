@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reading over one connection: one request for whatever is wanted, and after a broken connection
  * another one for what is missing. remote_wide.c reads long objects by several of these. */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "store/cache_files.h"
@@ -40,10 +41,6 @@ struct fetch {
 static enum ulp_status bad(const struct fetch *fetch, const char *why) {
     return fail(ULP_E_IO, "store %s: %s: %s", quote(fetch->remote->name).text,
                 quote(fetch->key).text, why);
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
 }
 
 /* ---- what is handed over ---- */

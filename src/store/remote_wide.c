@@ -4,6 +4,7 @@
  * server answers each round with no more than it did the round before twice over; eight together
  * fill the line eight times as soon. Ranges are fetched beside each other and handed over in order.
  */
+#include "base/checked.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/quote.h"
@@ -39,10 +40,6 @@ struct lane {
     uint8_t *data;
     char etag[HTTP_TEXT_BYTES]; /* of these */
 };
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 /* The number of a piece that nobody has taken; false when there is none left. */
 static bool take(struct wide *wide, uint64_t *ret_index) {

@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "chain/map.h"
 #include "patch/model_files.h"
+#include "sync/anchor_shard.h"
 #include "sync/parts.h"
 #include "tensor/model.h"
 #include "tensor/tensor.h"
@@ -25,7 +26,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static enum ulp_status join(const char *directory, const char *name, char path[PATH_MAX]) {
+enum ulp_status anchor_path(const char *directory, const char *name, char *path) {
     if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
         return fail(ULP_E_NAME, "the path of %s is too long", quote(name).text);
     return ULP_OK;
@@ -35,7 +36,7 @@ static bool is_plain(const char *directory, const char *name) {
     char path[PATH_MAX];
     struct stat info;
 
-    return name[0] != '.' && !join(directory, name, path) && !stat(path, &info) &&
+    return name[0] != '.' && !anchor_path(directory, name, path) && !stat(path, &info) &&
            S_ISREG(info.st_mode);
 }
 
@@ -97,7 +98,7 @@ static enum ulp_status put_file(const struct work *work, const struct record *re
     struct file_map map = {0};
     const struct part *part = NULL;
     char path[PATH_MAX];
-    enum ulp_status status = join(directory, file->name, path);
+    enum ulp_status status = anchor_path(directory, file->name, path);
 
     if (!status)
         status = file_map_open(path, FILE_FOLLOW_LINKS, &map);
@@ -116,18 +117,11 @@ static enum ulp_status put_file(const struct work *work, const struct record *re
     return status;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
-static bool is_shard(const char *name) {
-    return ends_with(name, ".safetensors");
-}
-
 static bool is_weights(const char *name) {
-    return is_shard(name) || ends_with(name, ".safetensors.index.json");
+    static const char index[] = ".safetensors.index.json";
+    const size_t length = strlen(name), tail = sizeof index - 1;
+
+    return holds_tensors(name) || (length >= tail && !strcmp(name + length - tail, index));
 }
 
 enum ulp_status anchor_files_put(const struct work *work, const struct record *record,
@@ -162,7 +156,7 @@ static void count_file(const struct work *work, const struct anchor_file *file) 
 static enum ulp_status get_file(const struct work *work, const struct anchor_file *file,
                                 const char *directory) {
     char path[PATH_MAX];
-    enum ulp_status status = join(directory, file->name, path);
+    enum ulp_status status = anchor_path(directory, file->name, path);
 
     if (!status)
         status = part_get_file(work->store, work->run, &file->part, path);
@@ -177,7 +171,7 @@ static enum ulp_status get_files(const struct work *work, const struct anchor *a
     enum ulp_status status = ULP_OK;
 
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (with_shards || !is_shard(anchor->files[i].name))
+        if (with_shards || !holds_tensors(anchor->files[i].name))
             status = get_file(work, &anchor->files[i], directory);
     }
     work_spent(&work->report->phases.fetch_ns, started);
@@ -214,9 +208,9 @@ static enum ulp_status copy_directory(const char *path, const char *directory) {
     enum ulp_status status = file_names_list(path, &arena, &names);
 
     for (size_t i = 0; !status && i < names.count; i++) {
-        status = join(path, names.names[i], from);
+        status = anchor_path(path, names.names[i], from);
         if (!status)
-            status = join(directory, names.names[i], to);
+            status = anchor_path(directory, names.names[i], to);
         if (!status)
             status = plain_file_copy(from, to);
     }
@@ -232,7 +226,7 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
     if (!status && from) {
         status = copy_directory(from, directory);
     } else if (!status) {
-        status = join(directory, MODEL_FILE_NAME, to);
+        status = anchor_path(directory, MODEL_FILE_NAME, to);
         if (!status)
             status = plain_file_copy(path, to);
     }

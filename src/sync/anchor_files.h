@@ -13,6 +13,9 @@ struct file_names {
 enum ulp_status file_names_list(const char *directory, struct arena *arena,
                                 struct file_names *ret_names);
 
+/* DIRECTORY/NAME, in the text, which has room for PATH_MAX. */
+enum ulp_status anchor_path(const char *directory, const char *name, char *path);
+
 /* Stores the files of the model in `directory`; by reference, only those beside the weights. What
  * the map in `record` has already is named again and not sent. */
 enum ulp_status anchor_files_put(const struct work *work, const struct record *record,

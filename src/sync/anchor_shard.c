@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-bool holds_tensors(const struct anchor_file *file) {
+bool holds_tensors(const char *file_name) {
     static const char end[] = ".safetensors";
-    const size_t length = strlen(file->name), tail = sizeof end - 1;
+    const size_t length = strlen(file_name), tail = sizeof end - 1;
 
-    return length >= tail && !strcmp(file->name + length - tail, end);
+    return length >= tail && !strcmp(file_name + length - tail, end);
 }
 
 void fetched_shard_release(struct fetched_shard *shard) {
@@ -50,7 +50,7 @@ enum ulp_status anchor_each_shard(const struct work *work, const struct anchor *
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
         struct fetched_shard fetched = {0};
 
-        if (!holds_tensors(&anchor->files[i]))
+        if (!holds_tensors(anchor->files[i].name))
             continue;
         status = shard_fetch(work, &anchor->files[i], WORK_BYTES, &fetched);
         if (!status)

@@ -17,7 +17,7 @@ struct fetched_shard {
 };
 
 /* Whether a file of an anchor holds tensors. */
-bool holds_tensors(const struct anchor_file *file);
+bool holds_tensors(const char *file_name);
 
 /* `memory_bytes`: what may stay in memory. */
 enum ulp_status shard_fetch(const struct work *work, const struct anchor_file *file,

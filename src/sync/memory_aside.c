@@ -16,7 +16,7 @@ static enum ulp_status fetch_files(struct aside *aside, const struct work *work,
     enum ulp_status status = mem_zeroed(anchor->file_count, sizeof *aside->files, &aside->files);
 
     for (size_t i = 0; !status && i < anchor->file_count; i++) {
-        if (!holds_tensors(&anchor->files[i]))
+        if (!holds_tensors(anchor->files[i].name))
             continue;
         status =
             shard_fetch(work, &anchor->files[i], memory_bytes, &aside->files[aside->file_count]);

@@ -2,12 +2,12 @@
 #include "sync/memory_holder.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "patch/apply.h"
 #include "sync/anchor_shard.h"
 #include "sync/memory_aside.h"
+#include "sync/memory_seen.h"
 #include "sync/parts.h"
 #include "sync/rules.h"
 #include "tensor/model.h"
@@ -234,17 +234,7 @@ static enum ulp_status memory_show(struct holder *holder, const struct work *wor
 /* ---- what was seen ---- */
 
 static enum ulp_status memory_keep(struct holder *holder) {
-    const struct ulp_run_options *options = &self_of(holder)->options;
-
-    return options->keep_seen
-               ? options->keep_seen(options->keep_user, holder->seen.bytes, holder->seen.byte_count)
-               : ULP_OK;
-}
-
-static void memory_keep_evidence(const struct holder *holder, const struct log_entry *culprit) {
-    log_message(ULP_LOG_WARN, "record %llu contradicts record %llu, which was seen before",
-                (unsigned long long)culprit->record.sequence,
-                (unsigned long long)holder->seen.record.sequence);
+    return memory_seen_keep(holder, &self_of(holder)->options);
 }
 
 /* ---- for publishers ---- */
@@ -359,20 +349,11 @@ static const struct holder_ops memory_ops = {
     .drop = memory_drop,
     .contents = memory_contents,
     .keep = memory_keep,
-    .keep_evidence = memory_keep_evidence,
+    .keep_evidence = memory_seen_evidence,
     .weights = memory_weights,
     .put = memory_put,
     .free = memory_free,
 };
-
-static enum ulp_status take_seen(struct memory_holder *m) {
-    enum ulp_status status =
-        m->options.seen ? log_entry_parse(m->options.seen, m->options.seen_bytes, &m->holder.seen)
-                        : ULP_OK;
-
-    m->holder.kept = m->holder.seen.record.sequence;
-    return status;
-}
 
 enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t count,
                                    const struct ulp_run_options *options,
@@ -393,7 +374,7 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
         qsort(m->tensors, count, sizeof *m->tensors, by_name);
     }
     if (!status)
-        status = take_seen(m);
+        status = memory_seen_take(&m->holder, &m->options);
     if (status)
         holder_free(&m->holder);
     else

@@ -10,6 +10,7 @@
 #include "patch/model_files.h"
 #include "patch/place.h"
 #include "patch/shard_write.h"
+#include "sync/anchor_files.h"
 #include "sync/anchor_shard.h"
 #include "tensor/model.h"
 #include "tensor/tensor.h"
@@ -18,12 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static enum ulp_status join(const char *directory, const char *name, char path[PATH_MAX]) {
-    if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
-        return fail(ULP_E_NAME, "the path of %s is too long", quote(name).text);
-    return ULP_OK;
-}
 
 /* ---- one file ---- */
 
@@ -94,7 +89,7 @@ static enum ulp_status load_shard(void *user, const struct anchor_file *file,
     const struct shard *shard = &fetched->shard;
     struct loading *loading = user;
     char path[PATH_MAX];
-    enum ulp_status status = join(loading->directory, file->name, path);
+    enum ulp_status status = anchor_path(loading->directory, file->name, path);
 
     if (!status)
         status = write_file(path, shard, fetched->data, fetched->bytes, loading->slice, NULL, NULL);
@@ -179,9 +174,9 @@ static enum ulp_status copy_beside(const struct writing *w, const char *from, co
     for (size_t i = 0; !status && i < names.count; i++) {
         if (is_shard_of(w->model, names.names[i]))
             continue;
-        status = join(from, names.names[i], source);
+        status = anchor_path(from, names.names[i], source);
         if (!status)
-            status = join(to, names.names[i], target);
+            status = anchor_path(to, names.names[i], target);
         if (!status)
             status = plain_file_copy(source, target);
     }
@@ -203,7 +198,7 @@ static enum ulp_status write_files(struct writing *w, const char *from, const ch
     for (w->shard = 0; !status && w->shard < w->model->shard_count; w->shard++) {
         const struct shard *shard = &w->model->shards[w->shard];
 
-        status = join(to, from ? name_of(shard->path) : MODEL_FILE_NAME, path);
+        status = anchor_path(to, from ? name_of(shard->path) : MODEL_FILE_NAME, path);
         if (!status)
             status = write_file(path, shard, shard->map.data, shard->map.bytes, w->slice,
                                 put_changes, w);
@@ -344,7 +339,7 @@ enum ulp_status slice_mark_write(const struct slice *slice, const char *director
                                  const struct ulp_root *root) {
     struct mark mark = {.root = *root};
     char path[PATH_MAX];
-    enum ulp_status status = join(directory, MARK_NAME, path);
+    enum ulp_status status = anchor_path(directory, MARK_NAME, path);
 
     memcpy(mark.magic, mark_magic, sizeof mark_magic);
     if (!status)
@@ -374,7 +369,7 @@ enum ulp_status slice_mark_read(const struct slice *slice, const char *directory
     struct mark mark;
     struct hash hash;
     char path[PATH_MAX];
-    enum ulp_status status = join(directory, MARK_NAME, path);
+    enum ulp_status status = anchor_path(directory, MARK_NAME, path);
 
     if (!status)
         status = file_read(path, FILE_REFUSE_LINKS, &bytes);
@@ -400,5 +395,5 @@ bool slice_mark_exists(const char *directory) {
     char path[PATH_MAX];
     struct stat info;
 
-    return !join(directory, MARK_NAME, path) && !lstat(path, &info);
+    return !anchor_path(directory, MARK_NAME, path) && !lstat(path, &info);
 }

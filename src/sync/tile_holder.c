@@ -2,7 +2,6 @@
 #include "sync/tile_holder.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "base/sparse.h"
@@ -10,6 +9,7 @@
 #include "patch/apply.h"
 #include "patch/layout.h"
 #include "sync/anchor_shard.h"
+#include "sync/memory_seen.h"
 #include "tensor/model.h"
 #include "tensor/tensor.h"
 
@@ -280,17 +280,7 @@ static enum ulp_status tile_show(struct holder *holder, const struct work *work)
 /* ---- what was seen ---- */
 
 static enum ulp_status tile_keep(struct holder *holder) {
-    const struct ulp_run_options *options = &self_of(holder)->options;
-
-    return options->keep_seen
-               ? options->keep_seen(options->keep_user, holder->seen.bytes, holder->seen.byte_count)
-               : ULP_OK;
-}
-
-static void tile_keep_evidence(const struct holder *holder, const struct log_entry *culprit) {
-    log_message(ULP_LOG_WARN, "record %llu contradicts record %llu, which was seen before",
-                (unsigned long long)culprit->record.sequence,
-                (unsigned long long)holder->seen.record.sequence);
+    return memory_seen_keep(holder, &self_of(holder)->options);
 }
 
 /* ---- for writers ---- */
@@ -334,7 +324,7 @@ static const struct holder_ops tile_ops = {
     .show = tile_show,
     .drop = tile_drop,
     .keep = tile_keep,
-    .keep_evidence = tile_keep_evidence,
+    .keep_evidence = memory_seen_evidence,
     .weights = tile_weights,
     .put = tile_put,
     .free = tile_free,
@@ -363,10 +353,7 @@ static enum ulp_status fill(struct tile_holder *t, const struct ulp_tensor *tens
                       tiling_count(t->slice.tiling));
     if (!status)
         status = ours ? place_tensors(t->tensors, t->count, &t->memory) : check_data(t);
-    if (!status && t->options.seen)
-        status = log_entry_parse(t->options.seen, t->options.seen_bytes, &t->holder.seen);
-    t->holder.kept = t->holder.seen.record.sequence;
-    return status;
+    return status ? status : memory_seen_take(&t->holder, &t->options);
 }
 
 enum ulp_status tile_holder_open(const struct ulp_tensor *tensors, size_t count, bool ours,

@@ -41,6 +41,17 @@ class RunCase(CliCase):
         self.processes.append(process)
         return process
 
+    def wait_until_it_listens(self, process, number):
+        """Who is signalled before its handler stands ends by the signal, however well it is written."""
+        def listens():
+            try:
+                lines = open(f"/proc/{process.pid}/status", encoding="ascii").read().splitlines()
+            except FileNotFoundError:
+                return True
+            caught = [int(line.split()[1], 16) for line in lines if line.startswith("SigCgt")]
+            return not caught or caught[0] >> (number - 1) & 1 or process.poll() is not None
+        self.wait_for(listens, 20)
+
     def place(self, name="rl"):
         return ["--store", self.store, "--run", name]
 

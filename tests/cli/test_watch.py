@@ -46,6 +46,7 @@ class WatchCase(RunCase):
         return goal
 
     def stop(self, process, number=signal.SIGTERM):
+        self.wait_until_it_listens(process, number)
         process.send_signal(number)
         self.assertEqual(process.wait(20), 0)
         return process.stderr.read()
@@ -219,7 +220,7 @@ class Staying(WatchCase):
             write_model(path, {"w": ("BF16", [len(data) // 2], data)})
             data = moved(data[:20_000], seed=round_) + data[20_000:]
             process = self.watch("--settle", 1)
-            time.sleep(0.02 + 0.06 * round_)
+            time.sleep(0.06 * round_)
             self.stop(process, (signal.SIGTERM, signal.SIGINT)[round_ % 2])
             if (self.store / "rl").exists():
                 self.assertEqual(run("fsck", self.store).returncode, 0)

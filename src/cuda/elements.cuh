@@ -41,7 +41,7 @@ template <unsigned W> struct Octet {
     typedef typename Element<W>::type T;
     static constexpr unsigned WORDS = 2 * W; // of 32 bits
 
-    uint32_t word[WORDS];
+    alignas(W == 1 ? 8 : 16) uint32_t word[WORDS];
 
     __device__ __forceinline__ T at(unsigned i) const {
         if (W == 8)

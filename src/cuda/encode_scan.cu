@@ -15,25 +15,37 @@
 #define CHUNK (4u * OCTET)
 #define GROUP 16u // chunks
 #define GROUPS (THREADS / GROUP)
+#define LISTED 1024u // changes that are listed at a time; a tile has seldom as many
 #define SLOTS 256u // exponents of eight bits; wider ones are cells
 
 // Counts of one tile; there are two, so that the next tile can begin while changes of this one are
 // still looked at.
-struct TileCounts {
+struct alignas(16) TileCounts {
     uint2 octet[THREADS * OCTETS];         // four bits for each class: 0 to 7, 8 to 15
-    uint8_t chunk[CLASSES][THREADS];       // elements of a class in a chunk
+    alignas(16) uint8_t chunk[CLASSES][THREADS];     // elements of a class in a chunk
     uint16_t group[CLASSES][GROUPS];       // in the groups before, of this tile
     uint32_t before[CLASSES];              // in the tiles before
     uint8_t changed[THREADS * OCTETS];     // one bit for each element
     uint8_t moved[THREADS * OCTETS];       // with history: which have a move
+    uint8_t slot[THREADS * OCTETS];        // where octets with changes are kept
+    uint32_t kept;                         // how many are
     uint32_t warp_changes[THREADS / WARP]; // up to and including each warp
 };
 
-struct ScanShared {
+// Octets with changes are kept for whoever handles the changes; what is beyond these is loaded again.
+template <unsigned W> constexpr uint32_t KEPT = 192 / W;
+#define NOT_KEPT 255u
+
+template <unsigned W> struct KeptOctet {
+    Octet<W> old, next;
+};
+
+template <unsigned W> struct ScanShared {
     TileCounts counts[2];
+    KeptOctet<W> kept[2][KEPT<W>];
     uint2 one[SLOTS];      // a one in the field of the slot's class
     uint8_t of[SLOTS];     // the class itself
-    uint16_t list[TILE];   // places of the changes in the tile
+    uint16_t list[LISTED]; // places of changes in the tile
     uint32_t changes[CLASSES];
     uint32_t pages[PAGES_OF_BLOCK];
     uint32_t page_count;
@@ -50,7 +62,7 @@ __device__ static __forceinline__ uint2 field_of(uint32_t k) {
 }
 
 template <unsigned W>
-__device__ static void make_slots(const SegmentState &segment, code_kind kind, ScanShared *shared) {
+__device__ static void make_slots(const SegmentState &segment, code_kind kind, ScanShared<W> *shared) {
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += THREADS) {
         uint32_t cell = W == 8 ? slot % EXPONENT_CELLS : cell_of_exponent(kind, slot);
 
@@ -84,7 +96,7 @@ template <> __device__ __forceinline__ uint32_t differences<2>(const Octet<2> &x
 }
 
 template <unsigned W>
-__device__ static __forceinline__ uint2 count_octet(const ScanShared *shared, code_kind kind, const Octet<W> &old,
+__device__ static __forceinline__ uint2 count_octet(const ScanShared<W> *shared, code_kind kind, const Octet<W> &old,
                                                     uint32_t valid) {
     uint2 count = make_uint2(0, 0);
 
@@ -101,7 +113,7 @@ __device__ static __forceinline__ uint2 count_octet(const ScanShared *shared, co
 }
 
 // BF16: the exponent becomes a byte when the word is shifted by one.
-__device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared *shared, const Octet<2> &old) {
+__device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared<2> *shared, const Octet<2> &old) {
     uint2 count = make_uint2(0, 0);
 
 #pragma unroll
@@ -147,7 +159,20 @@ template <unsigned W> struct TileOctets {
         return at + OCTET <= elements ? OCTET : at < elements ? elements - at : 0;
     }
 
-    __device__ __forceinline__ void count(const ScanShared *shared, code_kind kind, bool bf16, uint32_t tile,
+    __device__ __forceinline__ void keep(ScanShared<W> *shared, TileCounts *counts, uint32_t i, uint32_t changed) const {
+        const uint32_t octet = THREADS * i + threadIdx.x;
+
+        counts->changed[octet] = (uint8_t)changed;
+        if (!changed)
+            return;
+        uint32_t slot = atomicAdd(&counts->kept, 1u);
+
+        if (slot < KEPT<W>)
+            shared->kept[counts - shared->counts][slot] = {old[i], next[i]};
+        counts->slot[octet] = (uint8_t)(slot < KEPT<W> ? slot : NOT_KEPT);
+    }
+
+    __device__ __forceinline__ void count(ScanShared<W> *shared, code_kind kind, bool bf16, uint32_t tile,
                                           uint32_t elements, TileCounts *counts) const {
 #pragma unroll
         for (uint32_t i = 0; i < OCTETS; i++) {
@@ -156,12 +181,12 @@ template <unsigned W> struct TileOctets {
             if constexpr (W == 2) {
                 if (bf16 && tile + TILE <= elements) {
                     counts->octet[octet] = count_octet_bf16(shared, old[i]);
-                    counts->changed[octet] = (uint8_t)differences(old[i], next[i]);
+                    keep(shared, counts, i, differences(old[i], next[i]));
                     continue;
                 }
             }
             counts->octet[octet] = count_octet<W>(shared, kind, old[i], valid(tile + OCTET * octet, elements));
-            counts->changed[octet] = (uint8_t)differences(old[i], next[i]);
+            keep(shared, counts, i, differences(old[i], next[i]));
         }
     }
 };
@@ -204,7 +229,7 @@ __device__ static __forceinline__ uint32_t moved_class(const SegmentState &segme
 // Takes the elements that moved out of the class that their exponents give and into their own.
 template <unsigned W>
 __device__ static void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
-                                     MoveRange range, uint32_t tile, const ScanShared *shared, TileCounts *counts) {
+                                     MoveRange range, uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
     typedef typename Element<W>::type T;
     const uint32_t last = moves_before(range, tile + TILE);
 
@@ -267,22 +292,32 @@ __device__ static uint32_t count_groups(TileCounts *counts, uint32_t before) {
     return before + __shfl_sync(ALL_LANES, upto, (int)GROUPS - 1, (int)GROUPS);
 }
 
-__device__ static uint32_t list_changes(ScanShared *shared, const TileCounts *counts, uint32_t at) {
+// The changes of the tile, and how many there are in front of this thread's chunk; `at` counts those of
+// the warp.
+__device__ static uint32_t count_changes(const TileCounts *counts, uint32_t *at) {
     uint32_t total = 0;
 
 #pragma unroll
     for (uint32_t warp = 0; warp < THREADS / WARP; warp++) {
         if (warp < threadIdx.x / WARP)
-            at += counts->warp_changes[warp];
+            *at += counts->warp_changes[warp];
         total += counts->warp_changes[warp];
     }
-    for (uint32_t left = ((const uint32_t *)counts->changed)[threadIdx.x]; left; left &= left - 1)
-        shared->list[at++] = (uint16_t)(CHUNK * threadIdx.x + (uint32_t)__ffs(left) - 1);
     return total;
 }
 
+// Those from `from` on, as many as are listed at a time.
+template <unsigned W>
+__device__ static void list_changes(ScanShared<W> *shared, const TileCounts *counts, uint32_t at, uint32_t from) {
+    for (uint32_t left = ((const uint32_t *)counts->changed)[threadIdx.x]; left; left &= left - 1, at++) {
+        if (at - from < LISTED)
+            shared->list[at - from] = (uint16_t)(CHUNK * threadIdx.x + (uint32_t)__ffs(left) - 1);
+    }
+}
+
 // Pages for this many changes of the block; by one thread.
-__device__ static void take_pages(const Wave &wave, ScanShared *shared, uint32_t elements, uint32_t changes) {
+template <unsigned W>
+__device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, uint32_t elements, uint32_t changes) {
     while (shared->page_count * PAGE_ENTRIES < changes) {
         uint32_t length = min(PAGE_ENTRIES, elements - shared->page_count * PAGE_ENTRIES);
         uint32_t at = atomicAdd(wave.entries_used, length);
@@ -326,7 +361,7 @@ struct Change {
 // The class of an element, and whether the patch before moved it down.
 template <unsigned W, bool HISTORY, typename T>
 __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment, code_kind kind,
-                                                    const ScanShared *shared, T old, uint32_t moved, uint32_t i,
+                                                    const ScanShared<W> *shared, T old, uint32_t moved, uint32_t i,
                                                     MoveRange range, uint32_t position, bool *down) {
     *down = false;
     if (HISTORY && moved >> i & 1) {
@@ -338,23 +373,37 @@ __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment,
     return shared->of[slot_of<W>(kind, old)];
 }
 
-template <unsigned W, bool HISTORY>
-__device__ static Change find_change(const SegmentState &segment, code_kind kind, const ScanShared *shared,
-                                     const TileCounts *counts, const cuda_block &block, bool aligned, uint32_t tile,
-                                     uint32_t place, MoveRange range) {
+// The octet that a change is in, wherever it can be had.
+template <unsigned W> struct Around {
     typedef typename Element<W>::type T;
+    const T *old, *next;
+    const KeptOctet<W> *kept; // NULL: it is in device memory
+
+    __device__ __forceinline__ Around(const ScanShared<W> *shared, const TileCounts *counts, const cuda_block &block,
+                                      uint32_t tile, uint32_t octet) {
+        const uint32_t slot = counts->slot[octet];
+
+        kept = slot < KEPT<W> ? &shared->kept[counts - shared->counts][slot] : nullptr;
+        old = kept ? (const T *)&kept->old : (const T *)block.old + tile + OCTET * octet;
+        next = kept ? (const T *)&kept->next : (const T *)block.new_ + tile + OCTET * octet;
+    }
+};
+
+template <unsigned W, bool HISTORY>
+__device__ static Change find_change(const SegmentState &segment, code_kind kind, const ScanShared<W> *shared,
+                                     const TileCounts *counts, const Around<W> &around, uint32_t tile, uint32_t place,
+                                     MoveRange range) {
     const uint32_t octet = place / OCTET, in_octet = place % OCTET, moved = HISTORY ? counts->moved[octet] : 0;
-    const Octet<W> around = load_octet<W>(block.old, aligned, tile / OCTET + octet, block.elements);
     Change change;
     bool down;
 
-    change.k = class_of<W, HISTORY>(segment, kind, shared, ((const T *)block.old)[tile + place], moved, in_octet,
-                                    range, tile + place, &change.negated);
+    change.k = class_of<W, HISTORY>(segment, kind, shared, around.old[in_octet], moved, in_octet, range, tile + place,
+                                    &change.negated);
     change.rank = rank_of_octet(counts, change.k, octet);
 #pragma unroll
     for (uint32_t i = 0; i < OCTET - 1; i++) {
         if (i < in_octet)
-            change.rank += class_of<W, HISTORY>(segment, kind, shared, around.at(i), moved, i, range,
+            change.rank += class_of<W, HISTORY>(segment, kind, shared, around.old[i], moved, i, range,
                                                 tile + OCTET * octet + i, &down) == change.k;
     }
     return change;
@@ -362,18 +411,23 @@ __device__ static Change find_change(const SegmentState &segment, code_kind kind
 
 // The first change of a word puts the word's old mix out and the new one in.
 template <unsigned W>
-__device__ static void adjust_sum(const cuda_block &block, bool aligned, const TileCounts *counts, uint32_t place,
-                                  uint32_t tile, ulp_sum *sum) {
-    const uint32_t each = 8 / W;
-    uint32_t in_chunk = place % CHUNK, first = in_chunk / each * each;
-    uint32_t mask = ((const uint32_t *)counts->changed)[place / CHUNK];
+__device__ static void adjust_sum(const cuda_block &block, bool aligned, const TileCounts *counts,
+                                  const Around<W> &around, uint32_t place, uint32_t tile, ulp_sum *sum) {
+    const uint32_t each = 8 / W, in_octet = place % OCTET, first = in_octet / each * each;
+    const uint32_t word = (tile + place) / each;
+    uint64_t was, is;
 
-    if (mask >> first & ((1u << (in_chunk - first)) - 1))
+    if (counts->changed[place / OCTET] >> first & ((1u << (in_octet - first)) - 1))
         return;
-    uint32_t word = (tile + place) / each;
-
-    sum_subtract(sum, digest_mix(block.first_word + word, load_word<W>(block.old, aligned, word, block.elements)));
-    sum_add(sum, digest_mix(block.first_word + word, load_word<W>(block.new_, aligned, word, block.elements)));
+    if (around.kept) {
+        was = ((const uint64_t *)&around.kept->old)[in_octet / each];
+        is = ((const uint64_t *)&around.kept->next)[in_octet / each];
+    } else {
+        was = load_word<W>(block.old, aligned, word, block.elements);
+        is = load_word<W>(block.new_, aligned, word, block.elements);
+    }
+    sum_subtract(sum, digest_mix(block.first_word + word, was));
+    sum_add(sum, digest_mix(block.first_word + word, is));
 }
 
 __device__ static void deliver_sum(ulp_sum sum, unsigned long long *lanes) {
@@ -386,9 +440,9 @@ __device__ static void deliver_sum(ulp_sum sum, unsigned long long *lanes) {
 }
 
 template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wave wave) {
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? 7 : 4) scan_blocks(Wave wave) {
     typedef typename Element<W>::type T;
-    DYNAMIC_SHARED(ScanShared, shared);
+    DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
     const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
     const SegmentState &segment = segment_of(wave, block);
@@ -428,22 +482,29 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wa
 
         __syncthreads();
         before = count_groups(counts, before);
-        uint32_t total = list_changes(shared, counts, at);
+        uint32_t total = count_changes(counts, &at);
 
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             take_pages(wave, shared, block.elements, changes + total);
-        __syncthreads();
-        for (uint32_t i = threadIdx.x; i < total; i += THREADS) {
-            uint32_t place = shared->list[i], entry = changes + i;
-            uint32_t page = shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES;
-            T was = ((const T *)block.old)[tile + place], is = ((const T *)block.new_)[tile + place];
-            Change change =
-                find_change<W, HISTORY>(segment, kind, shared, counts, block, aligned, tile, place, range);
+            shared->counts[1 - (counts - shared->counts)].kept = 0;
+        }
+        for (uint32_t from = 0; from < total; from += LISTED) {
+            if (from)
+                __syncthreads();
+            list_changes(shared, counts, at, from);
+            __syncthreads();
+            for (uint32_t i = threadIdx.x; i < min(total - from, LISTED); i += THREADS) {
+                const uint32_t place = shared->list[i], entry = changes + from + i;
+                const uint32_t page = shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES;
+                const Around<W> around(shared, counts, block, tile, place / OCTET);
+                Change change = find_change<W, HISTORY>(segment, kind, shared, counts, around, tile, place, range);
 
-            wave.entries[page] = change.rank | change.k << RANK_BITS;
-            ((T *)wave.values)[page] = value_of<W>(was, is, change.negated);
-            atomicAdd(&shared->changes[change.k], 1u);
-            adjust_sum<W>(block, aligned, counts, place, tile, &sum);
+                wave.entries[page] = change.rank | change.k << RANK_BITS;
+                ((T *)wave.values)[page] =
+                    value_of<W>(around.old[place % OCTET], around.next[place % OCTET], change.negated);
+                atomicAdd(&shared->changes[change.k], 1u);
+                adjust_sum<W>(block, aligned, counts, around, place, tile, &sum);
+            }
         }
         changes += total;
     }
@@ -467,9 +528,9 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wa
 
 template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream) {
     if (wave.moves.moves)
-        launch(scan_blocks<W, true>, wave.block_count, THREADS, sizeof(ScanShared), stream, wave);
+        launch(scan_blocks<W, true>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
     else
-        launch(scan_blocks<W, false>, wave.block_count, THREADS, sizeof(ScanShared), stream, wave);
+        launch(scan_blocks<W, false>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
 }
 
 template void encode_scan<1>(const Wave &, cudaStream_t);

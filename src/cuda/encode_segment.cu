@@ -307,10 +307,16 @@ __global__ static void __launch_bounds__(THREADS) write_directories(Wave wave) {
     }
 }
 
-void encode_layout(const Wave &wave, cudaStream_t stream) {
+void encode_measure(const Wave &wave, cudaStream_t stream) {
     launch(write_heads, wave.segment_count, WARP, 0, stream, wave);
     launch(measure_segments, wave.segment_count, THREADS, 0, stream, wave);
+}
+
+void encode_place(const Wave &wave, cudaStream_t stream) {
     launch(place_segments, 1, WARP, 0, stream, wave);
+}
+
+void encode_directories(const Wave &wave, cudaStream_t stream) {
     launch(write_directories, wave.segment_count, THREADS, 0, stream, wave);
 }
 

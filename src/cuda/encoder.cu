@@ -9,8 +9,13 @@
 #include <new>
 #include <vector>
 
-#define DEFAULT_SHARE 40u       // thousandths
-#define OUTPUT_SHARE 64u        // of the state's bytes, to begin with
+#define DEFAULT_SHARE 45u       // thousandths
+#define PIPELINE 4u             // waves on their way
+#define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
+#define WAVES_USUAL 10u
+#define CHANGES_LEAST (1u << 16)
+#define ROOM_FOR_MORE 5 / 4 // changes than the last time
+#define OUTPUT_SHARE 128u       // of the state's bytes, to begin with
 #define OUTPUT_LEAST (1u << 20) // bytes
 #define OUTPUT_SLACK 64u        // words are written and read a bit beyond
 #define REPORT_THREADS 128u
@@ -19,31 +24,59 @@ struct WaveRange {
     uint32_t first, count; // segments
 };
 
+// What a wave works in. There are several, so that the waits of one wave are filled with the work of others.
+struct WaveMemory {
+    DeviceArray<uint32_t> samples;
+    DeviceArray<SegmentState> segments;
+    DeviceArray<BlockState> blocks;
+    DeviceArray<uint32_t> entries, pages, large;
+    DeviceArray<uint8_t> values, tokens;
+    DeviceArray<uint32_t> counters; // entries used, overflow, large blocks
+    cudaStream_t stream = nullptr;
+
+    ~WaveMemory() {
+        if (stream)
+            cudaStreamDestroy(stream);
+    }
+
+    size_t bytes() const {
+        return samples.bytes() + segments.bytes() + blocks.bytes() + entries.bytes() + pages.bytes() + large.bytes() +
+               values.bytes() + tokens.bytes();
+    }
+};
+
 struct cuda_encoder {
     std::vector<cuda_segment> segments;
     std::vector<cuda_block> blocks;
     uint32_t pieces;
     uint64_t state_bytes;
+    uint64_t last_changes = 0; // of the run before: the next one will not be far
     cuda_encoder_options options;
 
     DeviceArray<cuda_segment> device_segments;
     DeviceArray<cuda_block> device_blocks;
-    DeviceArray<uint32_t> samples;
-    DeviceArray<SegmentState> segment_states;
-    DeviceArray<BlockState> block_states;
-    DeviceArray<uint32_t> entries, pages, large;
-    DeviceArray<uint8_t> values, tokens, output;
+    WaveMemory memory[PIPELINE];
+    DeviceArray<uint8_t> output;
     DeviceArray<cuda_segment_report> reports;
     DeviceArray<unsigned long long> no_sums; // where a repeated wave adds to
-    DeviceArray<uint32_t> counters;          // entries used, overflow, large blocks
     DeviceArray<uint64_t> output_used;
+    cudaEvent_t begun = nullptr, placed = nullptr, done = nullptr;
+
+    ~cuda_encoder() {
+        for (cudaEvent_t event : {begun, placed, done}) {
+            if (event)
+                cudaEventDestroy(event);
+        }
+    }
 };
 
 size_t cuda_encoder_bytes(const cuda_encoder *encoder) {
-    return encoder->device_segments.bytes() + encoder->device_blocks.bytes() + encoder->samples.bytes() +
-           encoder->segment_states.bytes() + encoder->block_states.bytes() + encoder->entries.bytes() +
-           encoder->pages.bytes() + encoder->large.bytes() + encoder->values.bytes() + encoder->tokens.bytes() + encoder->output.bytes() +
-           encoder->reports.bytes() + encoder->no_sums.bytes();
+    size_t bytes = encoder->device_segments.bytes() + encoder->device_blocks.bytes() + encoder->output.bytes() +
+                   encoder->reports.bytes() + encoder->no_sums.bytes();
+
+    for (const WaveMemory &memory : encoder->memory)
+        bytes += memory.bytes();
+    return bytes;
 }
 
 void cuda_encoder_free(cuda_encoder *encoder) {
@@ -60,8 +93,19 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     encoder->pieces = plan->piece_count;
     encoder->options = options ? *options : cuda_encoder_options{};
     encoder->state_bytes = 0;
+    cudaEventCreateWithFlags(&encoder->begun, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&encoder->placed, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&encoder->done, cudaEventDisableTiming);
+    for (WaveMemory &memory : encoder->memory)
+        cudaStreamCreateWithFlags(&memory.stream, cudaStreamNonBlocking);
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
+    enum ulp_status status = cuda_status(cudaGetLastError(), "making streams");
+
+    if (status) {
+        delete encoder;
+        return status;
+    }
     *ret_encoder = encoder;
     return ULP_OK;
 }
@@ -76,48 +120,50 @@ static size_t token_bytes(unsigned width) {
     return width <= 2 ? sizeof(Token<2>) : width == 4 ? sizeof(Token<4>) : sizeof(Token<8>);
 }
 
-// Pools for the changes of a wave. A single segment of any density that is not left to the CPU must fit.
+// Pools for the changes of a wave. A segment by itself finds room for whatever is not left to the CPU.
 struct Pools {
     size_t entries, tokens; // how many
 };
 
-static Pools pools_for(const cuda_encoder *encoder, unsigned width) {
-    unsigned share = encoder->options.memory_share ? encoder->options.memory_share : DEFAULT_SHARE;
-    uint64_t budget = encoder->state_bytes / 1000 * share;
-    uint64_t changes = budget / (entry_bytes(width) + 2 * token_bytes(width));
-    uint64_t elements = 0, unused = 0; // at the ends of pages
+static Pools pools_for(const cuda_encoder *encoder, const WaveRange &wave) {
+    const unsigned share = encoder->options.memory_share ? encoder->options.memory_share : DEFAULT_SHARE;
+    const unsigned width = encoder->segments[wave.first].kind.width;
+    const uint64_t each = entry_bytes(width) + 2 * token_bytes(width);
+    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / PIPELINE / each, CHANGES_LEAST);
+    uint64_t unused = 0; // at the ends of pages
 
-    for (const cuda_segment &segment : encoder->segments) {
-        elements = std::max<uint64_t>(elements, segment.elements);
-        unused = std::max(unused, std::min((uint64_t)PAGE_ENTRIES * segment.blocks, (uint64_t)segment.elements));
-    }
-    changes = std::max<uint64_t>(changes, elements / MANY_OF + 1);
-    return {(size_t)std::min<uint64_t>(changes + unused, UINT32_MAX), (size_t)(2 * changes + elements)};
+    for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
+        unused += std::min((uint64_t)PAGE_ENTRIES / 2 * encoder->segments[s].blocks, (uint64_t)encoder->segments[s].elements);
+    if (wave.count > 1)
+        return {(size_t)std::min<uint64_t>(changes + unused, UINT32_MAX), (size_t)(2 * changes + changes / 4)};
+    changes = std::max<uint64_t>(changes, encoder->segments[wave.first].elements / MANY_OF + 1);
+    return {(size_t)(changes + 2 * unused), (size_t)(3 * changes)};
 }
 
-static enum ulp_status reserve(cuda_encoder *encoder, unsigned width, const WaveRange &wave, uint32_t cells) {
-    const Pools pools = pools_for(encoder, width);
+static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wave, uint32_t cells, WaveMemory *memory) {
+    const unsigned width = encoder->segments[wave.first].kind.width;
+    const Pools pools = pools_for(encoder, wave);
     size_t blocks = 0;
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
         blocks += encoder->segments[s].blocks;
-    enum ulp_status status = encoder->entries.reserve(pools.entries);
+    enum ulp_status status = memory->entries.reserve(pools.entries);
 
     if (!status)
-        status = encoder->values.reserve(pools.entries * width);
+        status = memory->values.reserve(pools.entries * width);
     if (!status)
-        status = encoder->tokens.reserve(pools.tokens * token_bytes(width));
+        status = memory->tokens.reserve(pools.tokens * token_bytes(width));
     if (!status)
-        status = encoder->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);
+        status = memory->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);
     if (!status)
-        status = encoder->segment_states.reserve(wave.count);
+        status = memory->segments.reserve(wave.count);
     if (!status)
-        status = encoder->block_states.reserve(blocks);
+        status = memory->blocks.reserve(blocks);
     if (!status)
-        status = encoder->large.reserve(blocks);
+        status = memory->large.reserve(blocks);
     if (!status)
-        status = encoder->pages.reserve(blocks * PAGES_OF_BLOCK);
-    return status;
+        status = memory->pages.reserve(blocks * PAGES_OF_BLOCK);
+    return status ? status : memory->counters.reserve(3);
 }
 
 // ---- one wave ----
@@ -139,20 +185,26 @@ __global__ static void __launch_bounds__(REPORT_THREADS) report_segments(Wave wa
         to.elsewhere = *wave.overflow;
 }
 
-template <unsigned W> static void run_stages(const Wave &wave, cudaStream_t stream) {
+// Segments follow each other in the output, so a wave places its own when the one before has.
+template <unsigned W> static void run_stages(const Wave &wave, cudaStream_t stream, cudaEvent_t placed) {
     encode_classes<W>(wave, stream);
     encode_scan<W>(wave, stream);
     encode_sort<W>(wave, stream);
     encode_models(wave, stream);
     encode_payload_code<W>(wave, stream);
-    encode_layout(wave, stream);
+    encode_measure(wave, stream);
+    cudaStreamWaitEvent(stream, placed, 0);
+    encode_place(wave, stream);
+    cudaEventRecord(placed, stream);
+    encode_directories(wave, stream);
     encode_payload_pack<W>(wave, stream);
     encode_checksums(wave, stream);
 }
 
-static Wave wave_of(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves, uint64_t *sums) {
+static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves, uint64_t *sums,
+                    const WaveMemory &memory) {
     const cuda_segment &first = encoder->segments[range.first], &last = encoder->segments[range.first + range.count - 1];
-    const Pools pools = pools_for(encoder, first.kind.width);
+    const Pools pools = pools_for(encoder, range);
     Wave wave = {};
 
     wave.segments = encoder->device_segments.data + range.first;
@@ -163,47 +215,49 @@ static Wave wave_of(cuda_encoder *encoder, const WaveRange &range, const cuda_mo
     wave.first_block = first.first_block;
     if (moves)
         wave.moves = {moves->moves, moves->first};
-    wave.samples = encoder->samples.data;
+    wave.samples = memory.samples.data;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
-    wave.segment = encoder->segment_states.data;
-    wave.block = encoder->block_states.data;
-    wave.entries = encoder->entries.data;
-    wave.values = encoder->values.data;
-    wave.pages = encoder->pages.data;
-    wave.entries_used = encoder->counters.data;
+    wave.segment = memory.segments.data;
+    wave.block = memory.blocks.data;
+    wave.entries = memory.entries.data;
+    wave.values = memory.values.data;
+    wave.pages = memory.pages.data;
+    wave.entries_used = memory.counters.data;
     wave.entry_limit = (uint32_t)pools.entries;
-    wave.large = encoder->large.data;
-    wave.large_count = encoder->counters.data + 2;
-    wave.tokens = encoder->tokens.data;
+    wave.large = memory.large.data;
+    wave.large_count = memory.counters.data + 2;
+    wave.tokens = memory.tokens.data;
     wave.token_limit = pools.tokens;
     wave.sums = (unsigned long long *)sums;
     wave.output = encoder->output.data;
     wave.output_limit = encoder->output.count - OUTPUT_SLACK;
     wave.output_used = encoder->output_used.data;
-    wave.overflow = encoder->counters.data + 1;
+    wave.overflow = memory.counters.data + 1;
     return wave;
 }
 
 static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves, uint64_t *sums,
-                                cudaStream_t stream) {
+                                WaveMemory *memory) {
     const unsigned width = encoder->segments[range.first].kind.width;
-    enum ulp_status status = reserve(encoder, width, range, moves && moves->moves ? CELLS : EXPONENT_CELLS);
+    const uint32_t cells = moves && moves->moves ? CELLS : EXPONENT_CELLS;
+    enum ulp_status status = reserve(encoder, range, cells, memory);
 
     if (status)
         return status;
-    Wave wave = wave_of(encoder, range, moves, sums);
+    const Wave wave = wave_of(encoder, range, moves, sums, *memory);
+    cudaStream_t stream = memory->stream;
 
-    cudaMemsetAsync(encoder->segment_states.data, 0, sizeof(SegmentState) * wave.segment_count, stream);
-    cudaMemsetAsync(encoder->block_states.data, 0, sizeof(BlockState) * wave.block_count, stream);
-    cudaMemsetAsync(encoder->counters.data, 0, encoder->counters.bytes(), stream);
+    cudaMemsetAsync(wave.segment, 0, sizeof(SegmentState) * wave.segment_count, stream);
+    cudaMemsetAsync(wave.block, 0, sizeof(BlockState) * wave.block_count, stream);
+    cudaMemsetAsync(memory->counters.data, 0, memory->counters.bytes(), stream);
     if (width == 1)
-        run_stages<1>(wave, stream);
+        run_stages<1>(wave, stream, encoder->placed);
     else if (width == 2)
-        run_stages<2>(wave, stream);
+        run_stages<2>(wave, stream, encoder->placed);
     else if (width == 4)
-        run_stages<4>(wave, stream);
+        run_stages<4>(wave, stream, encoder->placed);
     else
-        run_stages<8>(wave, stream);
+        run_stages<8>(wave, stream, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
     return cuda_status(cudaGetLastError(), "encoding");
@@ -211,18 +265,33 @@ static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, c
 
 // ---- all waves ----
 
-// Segments of one width, as many as are expected to fit.
+// As many waves as the changes, which will be about as many as the last time, ask for.
+static uint64_t wave_bytes(const cuda_encoder *encoder) {
+    if (encoder->segments.size() < 2)
+        return encoder->state_bytes + 1;
+
+    uint64_t waves = encoder->options.waves, fits = encoder->state_bytes / WAVE_LEAST;
+
+    if (!waves) {
+        uint64_t room = pools_for(encoder, {0, 2}).entries;
+
+        waves = encoder->last_changes ? encoder->last_changes * ROOM_FOR_MORE / room + 1 : WAVES_USUAL;
+        waves = std::max<uint64_t>(waves, std::min<uint64_t>(fits, WAVES_USUAL));
+    }
+    return encoder->state_bytes / std::max<uint64_t>(waves, 1) + 1;
+}
+
+// Segments of one width, one after the other.
 static std::vector<WaveRange> cut_waves(const cuda_encoder *encoder) {
+    const uint64_t most = wave_bytes(encoder);
     std::vector<WaveRange> waves;
-    const uint64_t least = std::max(encoder->options.waves, 1u);
-    const uint64_t most = std::max<uint64_t>(encoder->state_bytes / least, 1);
     uint64_t bytes = 0;
 
     for (uint32_t s = 0; s < encoder->segments.size(); s++) {
         const cuda_segment &segment = encoder->segments[s];
         uint64_t here = (uint64_t)segment.elements * segment.kind.width;
 
-        if (waves.empty() || bytes + here > most + here / 2 ||
+        if (waves.empty() || bytes + here / 2 > most ||
             encoder->segments[waves.back().first].kind.width != segment.kind.width) {
             waves.push_back({s, 0});
             bytes = 0;
@@ -251,8 +320,6 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
         status = encoder->device_blocks.reserve(encoder->blocks.size());
     if (!status)
         status = encoder->reports.reserve(encoder->segments.size());
-    if (!status)
-        status = encoder->counters.reserve(3);
     if (!status)
         status = encoder->output_used.reserve(1);
     if (!status)
@@ -325,9 +392,9 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
         if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
         if (!status)
-            status = run_wave(encoder, wave, moves, (uint64_t *)encoder->no_sums.data, stream);
+            status = run_wave(encoder, wave, moves, (uint64_t *)encoder->no_sums.data, &encoder->memory[0]);
         if (!status)
-            status = read_some(encoder, wave, stream, reports);
+            status = read_some(encoder, wave, encoder->memory[0].stream, reports);
         if (status)
             return status;
         cut_again(wave, reports, &todo);
@@ -335,21 +402,40 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
     return ULP_OK;
 }
 
+// The caller's stream waits for the waves', which begin when it has come here.
+static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
+                                 uint64_t *sums, cudaStream_t stream) {
+    enum ulp_status status = ULP_OK;
+
+    cudaEventRecord(encoder->begun, stream);
+    cudaEventRecord(encoder->placed, stream);
+    for (WaveMemory &memory : encoder->memory)
+        cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
+    for (size_t i = 0; i < waves.size() && !status; i++)
+        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % PIPELINE]);
+    for (WaveMemory &memory : encoder->memory) {
+        cudaEventRecord(encoder->done, memory.stream);
+        cudaStreamWaitEvent(stream, encoder->done, 0);
+    }
+    return status;
+}
+
 enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
                                  uint64_t *sums, void *stream, cuda_segment_report *ret_reports,
                                  const uint8_t **ret_output) {
     cudaStream_t on = (cudaStream_t)stream;
     enum ulp_status status = upload(encoder, blocks, on);
-    std::vector<WaveRange> waves = cut_waves(encoder);
+    const std::vector<WaveRange> waves = cut_waves(encoder);
 
-    for (const WaveRange &wave : waves) {
-        if (!status)
-            status = run_wave(encoder, wave, moves, sums, on);
-    }
-    if (!status && !encoder->segments.empty())
+    if (!status)
+        status = run_waves(encoder, waves, moves, sums, on);
+    if (!status)
         status = read_some(encoder, {0, (uint32_t)encoder->segments.size()}, on, ret_reports);
     if (!status)
         status = repeat(encoder, waves, moves, on, ret_reports);
     *ret_output = encoder->output.data;
+    encoder->last_changes = 0;
+    for (size_t i = 0; i < encoder->segments.size() && !status; i++)
+        encoder->last_changes += ret_reports[i].changes;
     return status;
 }

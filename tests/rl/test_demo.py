@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong in the demo, and that it is noticed: test_demo.py EXAMPLES_RL BUILD [unittest arguments]."""
+import os
+import signal
+import subprocess
+import unittest
+
+import rl_case
+from rl_case import TINY, RlCase, figures, run, words_of
+
+
+class Differences(RlCase):
+    """Planted, so that it is seen that they are noticed."""
+
+    def test_in_the_proof(self):
+        build = self.build_with(rl_worker='case "$*" in *"--sync ulpsync"*) exec "$real" "$@" --seed 7 ;; esac\nexec "$real" "$@"')
+        done = run(self.out, *TINY, build=build)
+        self.assert_failed(done, "states differ that must not")
+        self.assertIn("THEY PART at step 1: ", done.stdout)
+        seen = figures(self.out)
+        self.assertEqual((seen["identical"], seen["identical_workers"], seen["proof"]["identical"]), (False, True, False))
+        self.assertEqual([bool(row["difference"]) for row in seen["proof"]["steps"]], [False, True])
+
+    def test_in_the_memory_of_a_worker(self):
+        """It stays with the first version, and says so itself."""
+        build = self.build_with(rl_worker='case "$*" in *"--lag 1"*"--worker 0"*) exec "$real" "$@" --steps 0 ;; esac\nexec "$real" "$@"')
+        done = run(self.out, *TINY, build=build)
+        self.assert_failed(done, "states differ that must not")
+        self.assertIn("NOT THE SAME", done.stdout)
+        seen = figures(self.out)
+        self.assertEqual((seen["identical"], seen["identical_workers"], seen["proof"]["identical"]), (False, False, True))
+        self.assertEqual(seen["workers"][0]["root"], seen["first"]["root"])
+
+
+class Failures(RlCase):
+    def test_a_worker_fails(self):
+        build = self.build_with(rl_worker='printf "worker of \\033[31mthis\\033[0m test\\n" >&2; exit 9')
+        done = run(self.out, *TINY, build=build)
+        self.assert_failed(done, "worker-0 ended with exit code 9", f"The end of {self.out}/worker-0.out", "worker of ?[31mthis")
+        self.assertNotIn("\033", done.stderr)
+        # and once more: what the first one left is no hindrance
+        (self.out / "store").mkdir(exist_ok=True)
+        (self.out / "store" / "left").write_text("x")
+        self.assert_failed(run(self.out, *TINY, build=build), "worker-0 ended with exit code 9")
+        self.assertFalse((self.out / "store" / "left").exists())
+
+    def test_a_worker_fails_late(self):
+        build = self.build_with(rl_worker='case "$*" in *"--lag 0"*"--worker 1"*) kill -SEGV $$ ;; esac\nexec "$real" "$@"')
+        done = run(self.out, *TINY, build=build)
+        self.assert_failed(done, "worker-1 was ended by SIGSEGV", "proof-full/worker-1.out", "(it said nothing)")
+        self.assertFalse((self.out / "demo.json").exists())
+
+    def test_a_worker_is_missing(self):
+        self.assert_failed(run(self.out, *TINY, build=self.build_with(rl_worker=None)), "cannot start", "`make` builds it")
+
+    def test_the_trainer_fails(self):
+        done = run(self.out, *TINY, "--store", "/dev/null/store")
+        self.assert_failed(done, "trainer ended with exit code", "rl_trainer: ULP_E_")
+
+    def test_the_log_is_not_whole(self):
+        build = self.build_with(rl_trainer='"$real" "$@" --log /dev/full')
+        self.assert_failed(run(self.out, *TINY, "--workers", 1, build=build, timeout=None), "is the disk full?")
+
+    def test_the_disk_is_full(self):
+        place = self.dir / "small"
+        place.mkdir()
+        script = 'mount -t tmpfs -o size=3m tmpfs "$0" && exec "$@"'
+        small = ["unshare", "-rm", "sh", "-c", script, str(place)]
+        try:
+            can = subprocess.run([*small, "true"], capture_output=True, check=False).returncode == 0
+        except FileNotFoundError:
+            can = False
+        if not can:
+            self.skipTest("no file system can be mounted here")
+        done = subprocess.run([*small, *words_of(place / "out", *TINY)], capture_output=True, text=True, check=False,
+                              timeout=rl_case.SECONDS)
+        self.assert_failed(done, "No space left on device")
+
+    def test_nobody_reads(self):
+        """As with `| head -1`."""
+        process = subprocess.Popen(words_of(self.out, *TINY), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual((process.stderr.read(), process.wait(rl_case.SECONDS)), (b"", 128 + signal.SIGPIPE))
+        process.stderr.close()
+        self.assert_nobody_is_left()
+
+
+class Directories(RlCase):
+    def test_files_of_others_are_left_alone(self):
+        self.out.mkdir()
+        (self.out / "thesis").write_text("x")
+        self.assert_failed(run(self.out, *TINY), "that no demo left there", "--out")
+        self.assertEqual([path.name for path in self.out.iterdir()], ["thesis"])
+
+    def test_a_file_in_the_way(self):
+        self.out.write_text("x")
+        self.assert_failed(run(self.out, *TINY), f"cannot use {self.out}", "--out")
+
+    def test_a_run_that_exists(self):
+        store = self.dir / "store"
+        common = ("--store", store, "--run", "mine", *TINY)
+        self.assertEqual(run(self.out, *common).returncode, 0)
+        self.assert_failed(run(self.out, *common), "the store has a run mine already; choose another name")
+        done = run(self.out, "--store", store, *TINY)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(figures(self.out)["run"], ("mine", "rl"))
+
+
+class Stopped(RlCase):
+    def start(self):
+        process = subprocess.Popen(words_of(self.out, *TINY, "--steps", 100000), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while process.poll() is None and not process.stdout.readline().startswith("step"):
+            pass
+        self.assertEqual(len(rl_case.alive(self.dir)), 4)
+        return process
+
+    def test_by_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start()
+            done = run(self.out, *TINY)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("another demo is using", done.stderr)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=rl_case.SECONDS)
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertIn("STOPPED: no process of the demo runs any more", said)
+            self.assertNotIn("Traceback", said)
+            self.assertEqual(rl_case.alive(self.dir), [])
+
+    def test_by_kill(self):
+        self.start().kill()
+        self.assert_nobody_is_left()
+
+
+class LeftOut(RlCase):
+    def test_without_the_programs(self):
+        """As a build without OpenBLAS is."""
+        done = run(self.out, build=self.build_with(rl_trainer=None, rl_worker=None), env={**os.environ, "TMPDIR": str(self.dir)})
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("LEFT OUT: learning", done.stdout)
+        self.assertIn("What that took, in bytes", done.stdout)
+        self.assertFalse(self.out.exists())
+
+
+if __name__ == "__main__":
+    rl_case.main()

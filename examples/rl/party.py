@@ -95,8 +95,11 @@ class Party:
     # ---- the one that is killed ----
 
     def is_time_to_kill(self, kill_at):
-        return (kill_at is not None and not self.killed and self.newest_step() >= kill_at
-                and self.log[self.names[-1]].of("version"))
+        """In the middle, when it has weights; at the end, if the middle was missed."""
+        if kill_at is None or self.killed:
+            return False
+        is_late = self.processes["trainer"].poll() == 0
+        return is_late or (self.newest_step() >= kill_at and self.log[self.names[-1]].of("version"))
 
     def kill_last_worker(self, view):
         """Without warning, wherever it is; it comes back a little later and remembers nothing."""

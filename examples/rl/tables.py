@@ -10,7 +10,7 @@ def print_bytes(figures):
     print(f"\n  {'bytes to send':30}{'a step, mean':>14}{f'{steps} steps':>14}{'smaller':>10}")
     for way, name in WAYS.items():
         if ways[way]:
-            smaller = f"1/{ways['full']['total'] / ways[way]['total']:.0f}"
+            smaller = f"1/{ways['full']['total'] / ways[way]['total']:.0f}" if ways[way]["total"] else DASH
             print(f"  {name:30}{ways[way]['step']:14.0f}{ways[way]['total']:14}{smaller:>10}")
         else:
             print(f"  {name:30}{DASH:>14}{DASH:>14}{DASH:>10}  (the build has no zstd; libzstd-dev brings it)")

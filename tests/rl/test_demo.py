@@ -55,12 +55,15 @@ class Failures(RlCase):
         self.assert_failed(run(self.out, *TINY, build=self.build_with(rl_worker=None)), "cannot start", "`make` builds it")
 
     def test_the_trainer_fails(self):
-        done = run(self.out, *TINY, "--store", "/dev/null/store")
-        self.assert_failed(done, "trainer ended with exit code", "rl_trainer: ULP_E_")
+        build = self.build_with(rl_trainer='exec "$real" "$@" --corpus /no/such/text')
+        self.assert_failed(run(self.out, *TINY, build=build), "trainer ended with exit code", "rl_trainer: ULP_E_", "/no/such/text")
+
+    def test_the_store_cannot_be(self):
+        self.assert_failed(run(self.out, *TINY, "--store", "/dev/null/store"), "cannot make directory '/dev/null/store'")
 
     def test_the_log_is_not_whole(self):
         build = self.build_with(rl_trainer='"$real" "$@" --log /dev/full')
-        self.assert_failed(run(self.out, *TINY, "--workers", 1, build=build, timeout=None), "is the disk full?")
+        self.assert_failed(run(self.out, *TINY, "--workers", 1, build=build), "is the disk full?")
 
     def test_the_disk_is_full(self):
         place = self.dir / "small"

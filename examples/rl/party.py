@@ -7,7 +7,6 @@ import subprocess
 import time
 
 LOOK_SECONDS = 0.05
-AWAY_SECONDS = 1  # how long a worker that was killed stays away
 SHOWN_LINES = 12  # of what a process said before it failed
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -65,11 +64,11 @@ class Log:
 class Party:
     """A trainer and its workers, around one store."""
 
-    def __init__(self, build, store, run, logs, common, trainer, workers):
-        self.build, self.store, self.run, self.logs = build, store, run, logs
-        self.common = ["--store", store, "--run", run, *common]
-        self.trainer_words, self.workers = trainer, workers
-        self.names = ["trainer", *(f"worker-{number}" for number in range(workers))]
+    def __init__(self, options, run, logs, common, trainer):
+        self.build, self.store, self.workers, self.away_s = options.build, options.store, options.workers, options.away
+        self.run, self.logs, self.trainer_words = run, logs, trainer
+        self.common = ["--store", self.store, "--run", run, *common]
+        self.names = ["trainer", *(f"worker-{number}" for number in range(self.workers))]
         self.log = {name: Log(logs / f"{name}.jsonl") for name in self.names}
         self.lives = dict.fromkeys(self.names, 0)
         self.processes, self.killed, self.back_at = {}, None, None
@@ -107,7 +106,7 @@ class Party:
         process.kill()
         process.wait()
         self.killed = {"worker": self.workers - 1, "after_step": self.newest_step()}
-        self.back_at = time.monotonic() + AWAY_SECONDS
+        self.back_at = time.monotonic() + self.away_s
         del self.processes[self.names[-1]]
         view.note(f"-- worker {self.killed['worker']} is killed after step {self.killed['after_step']}; it starts again in a moment")
 

@@ -11,7 +11,7 @@ import time
 import unittest
 
 EXAMPLES = BUILD = None
-TINY = ("--steps", 1, "--proof-steps", 1, "--pretrain", 20, "--batch", 16, "--groups", 16, "--size", 8)
+TINY = ("--away", 0, "--steps", 1, "--proof-steps", 1, "--pretrain", 20, "--batch", 16, "--groups", 16, "--size", 8)
 SECONDS = 300  # nothing here takes that long; a slow machine may
 
 

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong in the demo, and that it is noticed: test_demo.py EXAMPLES_RL BUILD [unittest arguments]."""
+import contextlib
+import fcntl
 import os
+import pty
 import signal
+import struct
 import subprocess
-import unittest
+import termios
 
 import rl_case
 from rl_case import TINY, RlCase, figures, run, words_of
@@ -140,13 +144,69 @@ class Stopped(RlCase):
         self.assert_nobody_is_left()
 
 
+class OnATerminal(RlCase):
+    def watch(self, *words, build=None, answer=None, **environment):
+        """Everything that the terminal got, and the exit code; `answer` is (what is waited for, what is typed then)."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        process = subprocess.Popen(words_of(self.out, *TINY, "--steps", 3, *words, build=build), stdin=theirs, stdout=theirs,
+                                   stderr=theirs, start_new_session=True, env={**os.environ, "TERM": "xterm", **environment},
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal is closed
+            while data := os.read(ours, 65536):
+                shown += data
+                if answer and answer[0] in shown:
+                    os.write(ours, answer[1])
+                    answer = None
+        os.close(ours)
+        code = process.wait(rl_case.SECONDS)
+        self.assert_nobody_is_left()
+        return shown.decode(errors="replace"), code
+
+    def test_the_view_is_shown(self):
+        shown, code = self.watch()
+        self.assertEqual(code, 0, shown)
+        self.assertIn("worker-1", shown)
+        self.assertNotIn("workers hold", shown)
+        self.assertIn("IDENTICAL", shown)
+        self.assertIn("worker 1 is killed after step", shown)
+
+    def test_it_is_told_what_to_show(self):
+        build = self.build_with(ulpsync='[ "$1" = top ] || exec "$real" "$@"\n[ -t 0 ] && [ -t 1 ] && echo "VIEW $*"; exec sleep 1000')
+        shown, code = self.watch(build=build)
+        self.assertEqual(code, 0, shown)
+        self.assertIn(f"VIEW top --store {self.out}/store --run rl", shown)
+
+    def test_a_view_that_fails(self):
+        build = self.build_with(ulpsync='[ "$1" = top ] && exit 5\nexec "$real" "$@"')
+        shown, code = self.watch(build=build)
+        self.assertEqual(code, 0, shown)
+        self.assertIn("`ulpsync top` ended with exit code 5; the run goes on", shown)
+        self.assertIn("workers hold", shown)
+
+    def test_lines_if_wished(self):
+        shown, code = self.watch(TERM="dumb")
+        self.assertEqual(code, 0, shown)
+        self.assertIn("workers hold", shown)
+        self.assertNotIn("\033", shown)
+
+    def test_stopped_by_the_keyboard(self):
+        """Ctrl-C goes to all of them at once."""
+        shown, code = self.watch("--steps", 100000, "--plain", answer=(b"workers hold", b"\x03"))
+        self.assertEqual(code, 128 + signal.SIGINT, shown)
+        self.assertIn("STOPPED: no process of the demo runs any more", shown)
+        self.assertNotIn("FAILED", shown)
+
+
 class LeftOut(RlCase):
     def test_without_the_programs(self):
-        """As a build without OpenBLAS is."""
-        done = run(self.out, build=self.build_with(rl_trainer=None, rl_worker=None), env={**os.environ, "TMPDIR": str(self.dir)})
+        """As a build without OpenBLAS is; the tour is shown in its place, and here it does not come far."""
+        done = run(self.out, build=self.build_with(rl_trainer=None, rl_worker=None, ulpsync="exit 3"))
         self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("1. A small transformer", done.stdout)
         self.assertIn("LEFT OUT: learning", done.stdout)
-        self.assertIn("What that took, in bytes", done.stdout)
         self.assertFalse(self.out.exists())
 
 

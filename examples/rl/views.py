@@ -40,8 +40,8 @@ class Lines(Quiet):
 
 def step_line(event, party):
     held = [party.log[name].of("version")[-1:] for name in party.names[1:]]
-    versions = " ".join(str(h[0]["version"]) if h else "-" for h in held)
-    delays = " ".join(str(h[0].get("publish_to_active_ms", "-")) if h else "-" for h in held)
+    versions = " ".join(f"{h[0]['version'] if h else '-':>2}" for h in held)
+    delays = " ".join(f"{h[0].get('publish_to_active_ms', '-') if h else '-':>2}" for h in held)
     return (f"step {event['step']:3}  reward {event['reward']:.3f}  right {100 * event['exact']:4.1f} %  "
             f"density {100 * event['density']:5.2f} %  {event['bytes']:7} bytes, 1/{event['times_smaller']:<4.0f}  "
             f"workers hold {versions}, active after {delays} ms")

@@ -2,7 +2,6 @@
 #include "cli/chart_frame.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #define BARS_MAX 96u
 #define Y_TICKS 5u
@@ -46,11 +45,9 @@ static struct chart_number number_of(const struct chart *chart, size_t i) {
     return chart_number(x ? x[i] : (double)i, chart->x.unit);
 }
 
-static void add_name(struct text *out, const struct chart *chart, size_t i) {
-    if (chart->names)
-        text_add_escaped(out, chart->names[i]);
-    else
-        text_add(out, number_of(chart, i).text);
+static const char *bar_name(const struct chart *chart, size_t i, struct chart_number *number) {
+    *number = number_of(chart, i);
+    return chart->names ? chart->names[i] : number->text;
 }
 
 /* "fetch: 12 ms (step 8 to 15, mean)" */
@@ -58,6 +55,7 @@ static void add_tooltip(struct text *out, const struct bars *bars, size_t series
     const struct chart *chart = bars->chart;
     const size_t first = bar * bars->every, next = first + bars->every;
     const size_t last = (next < bars->given ? next : bars->given) - 1;
+    struct chart_number number;
 
     text_add(out, "<title>");
     if (chart->series[series].name) {
@@ -69,10 +67,10 @@ static void add_tooltip(struct text *out, const struct bars *bars, size_t series
         text_add_escaped(out, chart->x.title);
         text_add(out, " ");
     }
-    add_name(out, chart, first);
+    text_add_escaped(out, bar_name(chart, first, &number));
     if (last > first) {
         text_add(out, " to ");
-        add_name(out, chart, last);
+        text_add_escaped(out, bar_name(chart, last, &number));
         text_add(out, ", mean");
     }
     text_add(out, ")</title>");
@@ -144,21 +142,36 @@ static void draw_place(const struct frame *frame, const struct bars *bars, size_
     }
 }
 
-static void draw_names(const struct frame *frame, const struct bars *bars, double band) {
-    double free_from = -INFINITY;
+/* Below every so manieth bar stands its name: 1, 2, 5, 10, ... of them, so that all have space. */
+static size_t names_apart(const struct bars *bars, double band) {
+    size_t apart = 1;
+    double widest = 0;
 
     for (size_t i = 0; i < bars->count; i++) {
-        const struct chart *chart = bars->chart;
-        const size_t given = i * bars->every;
-        const struct chart_number number = number_of(chart, given);
-        const char *name = chart->names ? chart->names[given] : number.text;
-        const double x = frame->left + ((double)i + 0.5) * band;
-        const double half = fmin(frame_text_width(name), ROW_NAME_MAX) / 2;
+        struct chart_number number;
 
-        if (x - half < free_from)
-            continue;
-        frame_x_label(frame, x, name);
-        free_from = x + half + 8;
+        widest = fmax(widest, frame_text_width(bar_name(bars->chart, i * bars->every, &number)));
+    }
+    widest = fmin(widest, ROW_NAME_MAX) + 8;
+    while ((double)apart * band < widest && apart < bars->count) {
+        static const unsigned next[] = {1, 2, 5, 10, 20, 50, 100};
+        unsigned i = 0;
+
+        while (next[i] <= apart && next[i] < BARS_MAX)
+            i++;
+        apart = next[i];
+    }
+    return apart;
+}
+
+static void draw_names(const struct frame *frame, const struct bars *bars, double band) {
+    const size_t apart = names_apart(bars, band);
+
+    for (size_t i = 0; i < bars->count; i += apart) {
+        struct chart_number number;
+
+        frame_x_label(frame, frame->left + ((double)i + 0.5) * band,
+                      bar_name(bars->chart, i * bars->every, &number));
     }
     frame_x_title(frame);
 }
@@ -199,11 +212,6 @@ static double row_total(const struct chart *chart, size_t row) {
     return sum;
 }
 
-static const char *row_name(const struct chart *chart, size_t row, struct chart_number *number) {
-    *number = number_of(chart, row);
-    return chart->names ? chart->names[row] : number->text;
-}
-
 static void draw_row_parts(const struct frame *frame, const struct bars *bars, size_t row,
                            double y) {
     const double width = frame->right - frame->left;
@@ -230,7 +238,7 @@ static void draw_row(const struct frame *frame, const struct bars *bars, size_t 
     const double y = frame->top + (double)row * ROW_HEIGHT, total = row_total(chart, row);
     double end = frame->left;
     struct chart_number number;
-    const char *name = row_name(chart, row, &number);
+    const char *name = bar_name(chart, row, &number);
 
     text_addf(frame->out, "<g><text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", frame->left - 6,
               y + ROW_HEIGHT / 2 + 4);
@@ -271,7 +279,7 @@ void chart_rows(struct text *out, const struct chart *chart) {
         return;
     }
     for (size_t i = 0; i < rows; i++)
-        frame.left = fmax(frame.left, 12 + frame_text_width(row_name(chart, i, &number)));
+        frame.left = fmax(frame.left, 12 + frame_text_width(bar_name(chart, i, &number)));
     frame.left = fmin(frame.left, ROW_NAME_MAX);
     frame_begin(&frame, ROW_HEIGHT * (double)rows - FRAME_BELOW + (rows < bars.given ? 30 : 8),
                 true);

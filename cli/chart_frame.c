@@ -134,7 +134,7 @@ static double legend(struct text *out, const struct chart *chart, bool bars) {
 
 void frame_begin(struct frame *frame, double plot_height, bool bars) {
     const double names = legend(NULL, frame->chart, bars);
-    const double title = frame->chart->y.title ? TITLE_LINE + 4 : 8;
+    const double title = frame->chart->y.title ? TITLE_LINE + 10 : 8;
 
     frame->top = names + title;
     frame->bottom = frame->top + plot_height;
@@ -142,7 +142,7 @@ void frame_begin(struct frame *frame, double plot_height, bool bars) {
     legend(frame->out, frame->chart, bars);
     if (!frame->chart->y.title)
         return;
-    text_addf(frame->out, "<text class=\"axis\" x=\"2\" y=\"%.1f\">", names + 12);
+    text_addf(frame->out, "<text class=\"axis\" x=\"2\" y=\"%.1f\">", names + 13);
     frame_add_fitting(frame->out, frame->chart->y.title, FRAME_WIDTH - 4);
     text_add(frame->out, "</text>\n");
 }

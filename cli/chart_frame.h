@@ -9,8 +9,8 @@
  * Pictures are as wide as half a page or a whole phone; a reader's browser scales them. So lengths
  * are in units that are about a pixel, and letters stay readable on both.
  */
-#define FRAME_WIDTH 480.0
-#define FRAME_PLOT 200.0 /* height of a plot */
+#define FRAME_WIDTH 440.0
+#define FRAME_PLOT 190.0 /* height of a plot */
 #define FRAME_BELOW 42.0 /* of it: the numbers and title of x */
 #define FRAME_COLOURS 8u
 #define FRAME_DASHES 4u

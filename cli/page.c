@@ -31,7 +31,7 @@ static const char style[] =
     "p{margin:.4em 0;max-width:75ch;overflow-wrap:anywhere}\n"
     ".subtitle,figcaption,caption{color:var(--muted)}\n"
     ".note{border-left:4px solid var(--c4);background:var(--box);padding:.5em .8em}\n"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));"
     "gap:16px;align-items:start}\n"
     "figure{margin:0;padding:14px;border:1px solid var(--grid);border-radius:8px;min-width:0}\n"
     "figcaption{font-size:.85rem;margin-top:.6em;overflow-wrap:anywhere}\n"
@@ -50,6 +50,7 @@ static const char style[] =
     "th{font-weight:600}\n"
     ".n{text-align:right}\n"
     ".code{font-family:ui-monospace,\"DejaVu Sans Mono\",monospace;font-size:.85em}\n"
+    "@media(max-width:600px){main{padding:10px}figure{padding:10px 8px}}\n"
     ".hidden{position:absolute}\n"
     ":focus-visible{outline:2px solid var(--c0);outline-offset:2px}\n";
 

@@ -179,8 +179,7 @@ void figures_density(struct text *out, const struct story *story) {
     free(y);
 }
 
-static const char bytes_caption[] =
-    "Each step's patch beside the full state that it stands for.";
+static const char bytes_caption[] = "Each step's patch beside the full state that it stands for.";
 static const char floor_caption[] =
     "Each step's patch beside the full state that it stands for. The entropy floor is the in-sample "
     "conditional entropy of the step: which weights change, given the exponent of the old weight, "
@@ -218,16 +217,14 @@ void figures_bytes(struct text *out, const struct story *story, const struct rep
     if (count && sum.patch > 0) {
         page_figure_begin(out, "Bytes of each step");
         chart_lines(out,
-                    &(struct chart){.label = count == 3
-                                                 ? "Lines: bytes of the full state, of each patch, "
-                                                   "and of the entropy floor"
-                                                 : "Lines: bytes of the full state and of each patch",
-                                    .x = figure_x_axis(story),
-                                    .y = {.title = "bytes of a step (log)",
-                                          .unit = CHART_BYTES,
-                                          .log = true},
-                                    .series = series,
-                                    .series_count = count});
+                    &(struct chart){
+                        .label = count == 3 ? "Lines: bytes of the full state, of each patch, "
+                                              "and of the entropy floor"
+                                            : "Lines: bytes of the full state and of each patch",
+                        .x = figure_x_axis(story),
+                        .y = {.title = "bytes of a step (log)", .unit = CHART_BYTES, .log = true},
+                        .series = series,
+                        .series_count = count});
         page_figure_end(out, count == 3 ? floor_caption : bytes_caption);
     }
     free(x);
@@ -239,7 +236,13 @@ static void draw_layers(struct text *out, const struct story *story, const struc
     const size_t rows = replay->layer_count, columns = replay->step_count;
     struct chart_series *series = figure_memory(out, rows, sizeof *series);
     double *x = figure_numbers(out, columns), *y = figure_numbers(out, rows * columns);
+    char caption[256];
 
+    snprintf(
+        caption, sizeof caption,
+        "%zu of %zu rows: a row is a block of the model, or a tensor that is in none. Found by "
+        "replaying %zu versions that the run still keeps.",
+        rows, replay->layer_total, columns);
     for (size_t i = 0; x && i < columns; i++)
         x[i] = figure_x(story, replay->steps[i].version, replay->steps[i].step);
     for (size_t row = 0; series && x && y && row < rows; row++) {
@@ -249,15 +252,14 @@ static void draw_layers(struct text *out, const struct story *story, const struc
     }
     if (series && x && y) {
         page_figure_begin(out, "Density by layer and step");
-        chart_heat(out, &(struct chart){.label = "Map of shades: the share of each layer's weights "
-                                                 "that change in each step",
-                                        .x = figure_x_axis(story),
-                                        .y = {.title = "weights that change",
-                                              .unit = CHART_PERCENT},
-                                        .series = series,
-                                        .series_count = rows});
-        page_figure_end(out, "A row is a block of the model, or a tensor that is in none. Found by "
-                             "replaying the versions that the run still keeps.");
+        chart_heat(out,
+                   &(struct chart){.label = "Map of shades: the share of each layer's weights "
+                                            "that change in each step",
+                                   .x = figure_x_axis(story),
+                                   .y = {.title = "weights that change", .unit = CHART_PERCENT},
+                                   .series = series,
+                                   .series_count = rows});
+        page_figure_end(out, caption);
     }
     free(series);
     free(x);

@@ -90,8 +90,7 @@ bool figure_told(struct text *out, const struct story *story, const char *missin
         figure_notef(out, "%s: what was told of this run could not be read (%s).", missing,
                      story->told_message);
     else
-        figure_notef(out,
-                     "%s: nobody told of it. Publish and follow with --tell to see it here.",
+        figure_notef(out, "%s: nobody told of it. Publish and follow with --tell to see it here.",
                      missing);
     return false;
 }

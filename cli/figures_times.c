@@ -18,15 +18,9 @@ struct phases {
 };
 
 static const char *const phase_meanings[RUN_PHASES] = {
-    "poll: reading the log",
-    "fetch: waiting for bytes",
-    "verify: opening and checking",
-    "decode: on all threads",
-    "digest: keeping roots",
-    "stage: writing aside",
-    "apply: weights change",
-    "encode: comparing and coding",
-    "store: waiting for the store",
+    "poll: reading the log",     "fetch: waiting for bytes",     "verify: opening and checking",
+    "decode: on all threads",    "digest: keeping roots",        "stage: writing aside",
+    "apply: weights change",     "encode: comparing and coding", "store: waiting for the store",
     "commit: adding the record",
 };
 
@@ -54,8 +48,7 @@ static size_t phase_series(const struct phases *phases, const double *x, double 
         const double *seconds = phases->seconds + i * phases->count;
 
         if (total > 0 && total >= PHASE_SHARE_MIN * all) {
-            series[count++] =
-                (struct chart_series){phase_meanings[i], x, seconds, phases->count};
+            series[count++] = (struct chart_series){phase_meanings[i], x, seconds, phases->count};
             continue;
         }
         small += total;
@@ -86,8 +79,7 @@ void figures_publish_times(struct text *out, const struct story *story) {
         page_figure_begin(out, "Time to publish");
         chart_stacked(out, &(struct chart){.label = "Stacked bars: phases of publishing each step",
                                            .x = figure_x_axis(story),
-                                           .y = {.title = "time of a step",
-                                                 .unit = CHART_SECONDS},
+                                           .y = {.title = "time of a step", .unit = CHART_SECONDS},
                                            .series = series,
                                            .series_count = count});
         page_figure_end(out, "As the publisher told it. Phases can overlap, so the whole may have "
@@ -138,12 +130,12 @@ void figures_follow_times(struct text *out, const struct story *story) {
         count = phase_series(&phases, NULL, other, series);
     if (count) {
         page_figure_begin(out, "Time to follow");
-        chart_rows(out, &(struct chart){.label = "Stacked bars: mean phases of each follower",
-                                        .y = {.title = "mean time of an update",
-                                              .unit = CHART_SECONDS},
-                                        .series = series,
-                                        .series_count = count,
-                                        .names = names});
+        chart_rows(out,
+                   &(struct chart){.label = "Stacked bars: mean phases of each follower",
+                                   .y = {.title = "mean time of an update", .unit = CHART_SECONDS},
+                                   .series = series,
+                                   .series_count = count,
+                                   .names = names});
         page_figure_end(out, "As each follower told it, the mean of its updates. Phases can "
                              "overlap; decode adds up all threads.");
     }
@@ -175,17 +167,16 @@ static void activation_lines(struct text *out, const struct story *story) {
             memory[k][count + i] = at->publish_to_active_ms / 1e3;
         }
         if (memory[k])
-            series[k] =
-                (struct chart_series){follower->name, memory[k], memory[k] + count, count};
+            series[k] = (struct chart_series){follower->name, memory[k], memory[k] + count, count};
     }
-    chart_lines(out, &(struct chart){.label = "Lines: time from publishing to active, by step, of "
-                                              "each follower",
-                                     .x = figure_x_axis(story),
-                                     .y = {.title = "publish to active (log)",
-                                           .unit = CHART_SECONDS,
-                                           .log = true},
-                                     .series = series,
-                                     .series_count = story->follower_count});
+    chart_lines(out,
+                &(struct chart){
+                    .label = "Lines: time from publishing to active, by step, of "
+                             "each follower",
+                    .x = figure_x_axis(story),
+                    .y = {.title = "publish to active (log)", .unit = CHART_SECONDS, .log = true},
+                    .series = series,
+                    .series_count = story->follower_count});
     for (size_t k = 0; k < LINES_MAX; k++)
         free(memory[k]);
 }
@@ -196,13 +187,13 @@ static void activation_rows(struct text *out, const struct story *story, double 
         .name = "median", .y = medians, .count = story->follower_count};
 
     if (names)
-        chart_rows(out, &(struct chart){.label = "Bars: median time from publishing to active, of "
-                                                 "each follower",
-                                        .y = {.title = "median of publish to active",
-                                              .unit = CHART_SECONDS},
-                                        .series = &series,
-                                        .series_count = 1,
-                                        .names = names});
+        chart_rows(out, &(struct chart){
+                            .label = "Bars: median time from publishing to active, of "
+                                     "each follower",
+                            .y = {.title = "median of publish to active", .unit = CHART_SECONDS},
+                            .series = &series,
+                            .series_count = 1,
+                            .names = names});
     free(names);
 }
 

@@ -17,20 +17,20 @@
          "Do not replay a state that is larger; 4GiB unless given. It takes this twice in memory " \
          "and once on disk, beside the report."},                                                  \
     {                                                                                              \
-        "no-replay", 0, NULL,                                                                      \
-            "Fetch no weights: no figure of layers, and no entropy floor."                         \
+        "no-replay", 0, NULL, "Fetch no weights: no figure of layers, and no entropy floor."       \
     }
 
 struct replay_step {
     uint64_t version, step;
     uint64_t elements, changed;
-    double floor_bytes;     /* in-sample conditional entropy; NaN where it is not known */
-    double *layer_density;  /* of each layer; NaN where it has no elements */
+    double floor_bytes;    /* in-sample conditional entropy; NaN where it is not known */
+    double *layer_density; /* of each layer; NaN where it has no elements */
 };
 
 struct replay {
     char **layers; /* names: a block such as "model.layers.7", or a tensor that is in none */
     size_t layer_count;
+    size_t layer_total;        /* with those that there is no space to show */
     struct replay_step *steps; /* ascending by version */
     size_t step_count;
     char missing[512]; /* why steps are missing, in a sentence; "" if none are */

@@ -65,6 +65,10 @@ class Failures(RlCase):
     def test_the_store_cannot_be(self):
         self.assert_failed(run(self.out, *TINY, "--store", "/dev/null/store"), "cannot make directory '/dev/null/store'")
 
+    def test_no_report(self):
+        build = self.build_with(ulpsync='[ "$1" = report ] && { echo "no ink" >&2; exit 6; }; exec "$real" "$@"')
+        self.assert_failed(run(self.out, *TINY, build=build), "everything held, but the report ended with exit code 6", "no ink")
+
     def test_the_log_is_not_whole(self):
         build = self.build_with(rl_trainer='"$real" "$@" --log /dev/full')
         self.assert_failed(run(self.out, *TINY, "--workers", 1, build=build), "is the disk full?")

@@ -108,7 +108,7 @@ class Party:
         self.killed = {"worker": self.workers - 1, "after_step": self.newest_step()}
         self.back_at = time.monotonic() + self.away_s
         del self.processes[self.names[-1]]
-        view.note(f"-- worker {self.killed['worker']} is killed after step {self.killed['after_step']}; it starts again in a moment")
+        view.note(f"-- worker {self.workers - 1} is killed after step {self.newest_step()}; it starts again in a moment")
 
     def bring_back(self, steps):
         self.back_at = None

@@ -18,7 +18,7 @@ class Differences(RlCase):
     """Planted, so that it is seen that they are noticed."""
 
     def test_in_the_proof(self):
-        build = self.build_with(rl_worker='case "$*" in *"--sync ulpsync"*) exec "$real" "$@" --seed 7 ;; esac\nexec "$real" "$@"')
+        build = self.build_with(rl_worker='case "$*" in *"--sync ulpsync"*) set -- "$@" --seed 7 ;; esac; exec "$real" "$@"')
         done = run(self.out, *TINY, build=build)
         self.assert_failed(done, "states differ that must not")
         self.assertIn("THEY PART at step 1: ", done.stdout)
@@ -28,7 +28,7 @@ class Differences(RlCase):
 
     def test_in_the_memory_of_a_worker(self):
         """It stays with the first version, and says so itself."""
-        build = self.build_with(rl_worker='case "$*" in *"--lag 1"*"--worker 0"*) exec "$real" "$@" --steps 0 ;; esac\nexec "$real" "$@"')
+        build = self.build_with(rl_worker='case "$*" in *"--lag 1"*"--worker 0"*) set -- "$@" --steps 0 ;; esac; exec "$real" "$@"')
         done = run(self.out, *TINY, build=build)
         self.assert_failed(done, "states differ that must not")
         self.assertIn("NOT THE SAME", done.stdout)
@@ -178,7 +178,7 @@ class OnATerminal(RlCase):
         self.assertIn("worker 1 is killed after step", shown)
 
     def test_it_is_told_what_to_show(self):
-        build = self.build_with(ulpsync='[ "$1" = top ] || exec "$real" "$@"\n[ -t 0 ] && [ -t 1 ] && echo "VIEW $*"; exec sleep 1000')
+        build = self.build_with(ulpsync='[ "$1" = top ] || exec "$real" "$@"; [ -t 0 ] && [ -t 1 ] && echo "VIEW $*"; exec sleep 999')
         shown, code = self.watch(build=build)
         self.assertEqual(code, 0, shown)
         self.assertIn(f"VIEW top --store {self.out}/store --run rl", shown)

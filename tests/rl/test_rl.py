@@ -42,7 +42,8 @@ def misfits(value, shape, where="demo.json"):
         if not isinstance(value, list) or not value:
             return [where]
         return [m for i, each in enumerate(value) for m in misfits(each, shape[0], f"{where}[{i}]")]
-    fits = isinstance(value, (int, float) if shape is float else shape) and (shape in (bool, object) or not isinstance(value, bool))
+    kinds = (int, float) if shape is float else shape
+    fits = isinstance(value, kinds) and (shape in (bool, object) or not isinstance(value, bool))
     return [] if fits else [where]
 
 

@@ -9,9 +9,12 @@ import json
 import sys
 
 
-def read_steps(path):
+def read_events(path):
     with open(path, encoding="ascii") as lines:
-        events = [json.loads(line) for line in lines]
+        return [json.loads(line) for line in lines]
+
+
+def steps_of(events):
     return {event["step"]: event for event in events if event["event"] == "step"}
 
 
@@ -23,9 +26,9 @@ def difference(one, other):
     return f"{' and '.join(differing)} differ" if differing else None
 
 
-def compare(one_path, other_path):
-    """For each step what both have, and what differs."""
-    one, other = read_steps(one_path), read_steps(other_path)
+def compare(one_events, other_events):
+    """For each step what both logs have, and what differs."""
+    one, other = steps_of(one_events), steps_of(other_events)
     rows = []
     for step in sorted(one.keys() | other.keys()):
         pair = one.get(step), other.get(step)
@@ -61,7 +64,7 @@ def print_rows(rows):
 
 
 def main(one_path, other_path):
-    rows = compare(one_path, other_path)
+    rows = compare(read_events(one_path), read_events(other_path))
     print_rows(rows)
     return 0 if agree(rows) else 1
 

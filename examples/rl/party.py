@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer and its workers as processes: started, watched, one of them killed on purpose, all ended with whoever started them."""
+"""A trainer and its workers as processes: started, watched, one killed on purpose, all ended with whoever started them."""
 import ctypes
 import json
 import signal

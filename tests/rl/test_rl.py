@@ -55,8 +55,8 @@ class ShortRun(unittest.TestCase):
         directory = Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, directory)
         cls.out = directory / "out"
-        cls.done = rl_case.run(cls.out, "--steps", STEPS, "--proof-steps", PROOF_STEPS, "--pretrain", 60, "--batch", 16, "--groups", 16,
-                               "--size", 8, env={**os.environ, "OPENBLAS_NUM_THREADS": "3"})
+        cls.done = rl_case.run(cls.out, *rl_case.TINY, "--steps", STEPS, "--proof-steps", PROOF_STEPS, "--pretrain", 60,
+                               env={**os.environ, "OPENBLAS_NUM_THREADS": "3"})
         if cls.done.returncode == 0:
             cls.figures = rl_case.figures(cls.out)
 

@@ -160,7 +160,7 @@ static void draw(struct text *out, const struct chart *chart, bool lines) {
         frame_nothing(out, chart);
         return;
     }
-    frame_begin(&frame, FRAME_PLOT, false);
+    frame_lay_out(&frame, FRAME_PLOT, false);
     frame_y_axis(&frame);
     draw_x_axis(&frame);
     for (size_t i = 0; i < chart->series_count; i++) {

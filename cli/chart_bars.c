@@ -174,7 +174,7 @@ static void draw_bars(struct text *out, const struct chart *chart, bool stacked)
         frame_nothing(out, chart);
         return;
     }
-    frame_begin(&frame, FRAME_PLOT, true);
+    frame_lay_out(&frame, FRAME_PLOT, true);
     frame_y_axis(&frame);
     band = (frame.right - frame.left) / (double)bars.count;
     for (size_t i = 0; i < bars.count; i++)
@@ -271,8 +271,8 @@ void chart_rows(struct text *out, const struct chart *chart) {
     for (size_t i = 0; i < rows; i++)
         frame.left = fmax(frame.left, 12 + frame_text_width(bar_name(chart, i, &number)));
     frame.left = fmin(frame.left, ROW_NAME_MAX);
-    frame_begin(&frame, ROW_HEIGHT * (double)rows - FRAME_BELOW + (rows < bars.given ? 30 : 8),
-                true);
+    frame_lay_out(&frame, ROW_HEIGHT * (double)rows - FRAME_BELOW + (rows < bars.given ? 30 : 8),
+                  true);
     for (size_t i = 0; i < rows; i++)
         draw_row(&frame, &bars, i);
     if (rows < bars.given)

@@ -136,7 +136,7 @@ static double legend(struct text *out, const struct chart *chart, bool bars) {
     return y + 8;
 }
 
-void frame_begin(struct frame *frame, double plot_height, bool bars) {
+void frame_lay_out(struct frame *frame, double plot_height, bool bars) {
     const double names = legend(NULL, frame->chart, bars);
     const double title = frame->chart->y.title ? TITLE_LINE + 10 : 8;
 

@@ -44,7 +44,7 @@ void frame_close(struct text *out);
 
 /* Opens a picture with a plot of this height: legend (of more than one series) and the title of y
  * above it; sets top and bottom. Bars show their filling in the legend, others line and marker. */
-void frame_begin(struct frame *frame, double plot_height, bool bars);
+void frame_lay_out(struct frame *frame, double plot_height, bool bars);
 
 /* Lines and numbers of the y axis; moves frame->left to the right of the widest number first. */
 void frame_y_axis(struct frame *frame);

@@ -179,7 +179,7 @@ void chart_heat(struct text *out, const struct chart *chart) {
         return;
     }
     heat.frame.chart = &titles;
-    frame_begin(&heat.frame, heat.row_height * (double)heat.rows, false);
+    frame_lay_out(&heat.frame, heat.row_height * (double)heat.rows, false);
     heat.frame.chart = chart;
     draw_shades(&heat);
     text_add(out, "<g shape-rendering=\"crispEdges\">\n");

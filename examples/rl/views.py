@@ -6,6 +6,7 @@ import sys
 
 from party import how_it_ended, start_process
 
+LOOK_MS = 500  # a step of the demo takes about that long
 PATIENCE_SECONDS = 5  # for a program to give the terminal back
 
 
@@ -64,7 +65,7 @@ class Top(Lines):
         if not self.was_started and party.log["trainer"].of("step"):
             super().look(party)
             self.was_started = True
-            self.process = start_process([self.ulpsync, "top", "--store", party.store, "--run", party.run],
+            self.process = start_process([self.ulpsync, "top", "--store", party.store, "--run", party.run, "--interval", LOOK_MS],
                                          stdin=sys.stdin)
         if self.process and self.process.poll() is not None:
             code = self.process.returncode

@@ -149,64 +149,74 @@ class Stopped(RlCase):
 
 
 class OnATerminal(RlCase):
-    def watch(self, *words, build=None, answer=None, **environment):
-        """Everything that the terminal got, and the exit code; `answer` is (what is waited for, what is typed then)."""
+    """Each waits for what it wants to see before it goes on, however long that takes."""
+    CTRL_C = b"\x03"
+
+    def watch(self, *words, build=None, answers=(), **environment):
+        """Everything that the terminal got, and the exit code; `answers`: what is waited for, and what is typed or done then."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        process = subprocess.Popen(words_of(self.out, *TINY, "--steps", 3, *words, build=build), stdin=theirs, stdout=theirs,
-                                   stderr=theirs, start_new_session=True, env={**os.environ, "TERM": "xterm", **environment},
+        process = subprocess.Popen(words_of(self.out, *TINY, *words, build=build), stdin=theirs, stdout=theirs, stderr=theirs,
+                                   start_new_session=True, env={**os.environ, "TERM": "xterm", **environment},
                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(theirs)
-        shown = b""
+        shown, answers = b"", list(answers)
         with contextlib.suppress(OSError):  # the terminal is closed
             while data := os.read(ours, 65536):
                 shown += data
-                if answer and answer[0] in shown:
-                    os.write(ours, answer[1])
-                    answer = None
+                if answers and answers[0][0] in shown:
+                    answer = answers.pop(0)[1]
+                    answer() if callable(answer) else os.write(ours, answer)
         os.close(ours)
         code = process.wait(rl_case.SECONDS)
         self.assert_nobody_is_left()
         return shown.decode(errors="replace"), code
 
-    def test_the_view_is_shown(self):
-        shown, code = self.watch()
-        self.assertEqual(code, 0, shown)
-        self.assertIn("worker-1", shown)
-        self.assertNotIn("workers hold", shown)
-        self.assertIn("IDENTICAL", shown)
-        self.assertIn("worker 1 is killed after step", shown)
-
-    def test_it_is_told_what_to_show(self):
-        build = self.build_with(ulpsync='[ "$1" = top ] || exec "$real" "$@"; [ -t 0 ] && [ -t 1 ] && echo "VIEW $*"; exec sleep 999')
-        shown, code = self.watch(build=build)
-        self.assertEqual(code, 0, shown)
-        self.assertIn(f"VIEW top --store {self.out}/store --run rl", shown)
-
-    def test_a_view_that_fails(self):
-        build = self.build_with(ulpsync='[ "$1" = top ] && exit 5\nexec "$real" "$@"')
-        shown, code = self.watch(build=build)
-        self.assertEqual(code, 0, shown)
-        self.assertIn("`ulpsync top` ended with exit code 5; the run goes on", shown)
-        self.assertIn("workers hold", shown)
-
-    def test_lines_if_wished(self):
-        shown, code = self.watch(TERM="dumb")
-        self.assertEqual(code, 0, shown)
-        self.assertIn("workers hold", shown)
-        self.assertNotIn("\033", shown)
-
-    def test_stopped_by_the_keyboard(self):
-        """Ctrl-C goes to all of them at once."""
-        shown, code = self.watch("--steps", 100000, "--plain", answer=(b"workers hold", b"\x03"))
+    def watch_for_ever(self, last, *answers, **more):
+        """A run that ends by Ctrl-C only, when `last` was seen."""
+        shown, code = self.watch("--steps", 100000, answers=[*answers, (last, self.CTRL_C)], **more)
         self.assertEqual(code, 128 + signal.SIGINT, shown)
         self.assertIn("STOPPED: no process of the demo runs any more", shown)
         self.assertNotIn("FAILED", shown)
+        return shown
+
+    def test_the_view_is_shown(self):
+        seen = self.dir / "seen"
+        build = self.build_with(rl_worker=f'until [ -e "{seen}" ]; do sleep 0.05; done; exec "$real" "$@"')
+        shown, code = self.watch(build=build, answers=[(b"q quits", seen.touch)])
+        self.assertEqual(code, 0, shown)
+        view, _, after = shown.partition("\033[?1049h")[2].partition("\033[?1049l")
+        self.assertIn("q quits", view)
+        self.assertNotIn("worker 1 is killed", view)
+        self.assertIn("worker 1 is killed after step", after)
+        self.assertIn("IDENTICAL", after)
+        self.assertNotIn("workers hold", shown)
+
+    def test_stopped_by_the_keyboard(self):
+        """Ctrl-C goes to all of them at once."""
+        self.assertIn("\033[?1049l", self.watch_for_ever(b"q quits"), "the terminal was not given back")
+
+    def test_the_view_can_be_closed(self):
+        shown = self.watch_for_ever(b"workers hold", (b"q quits", b"q"))
+        self.assertIn("the view was closed; the run goes on", shown)
+        self.assertIn("step   1  reward", shown)
+
+    def test_it_is_told_what_to_show(self):
+        build = self.build_with(ulpsync='[ "$1" = top ] || exec "$real" "$@"; [ -t 0 ] && [ -t 1 ] && echo "VIEW $*"; exec sleep 999')
+        self.assertIn(f"VIEW top --store {self.out}/store --run rl ", self.watch_for_ever(b"VIEW", build=build))
+
+    def test_a_view_that_fails(self):
+        build = self.build_with(ulpsync='[ "$1" = top ] && exit 5; exec "$real" "$@"')
+        shown = self.watch_for_ever(b"workers hold", build=build)
+        self.assertIn("`ulpsync top` ended with exit code 5; the run goes on", shown)
+
+    def test_lines_if_wished(self):
+        self.assertNotIn("\033", self.watch_for_ever(b"workers hold", TERM="dumb"))
 
 
 class LeftOut(RlCase):
     def test_without_the_programs(self):
-        """As a build without OpenBLAS is; the tour is shown in its place, and here it does not come far."""
+        """As in a build without OpenBLAS; the tour is shown in its place, and here it does not come far."""
         done = run(self.out, build=self.build_with(rl_trainer=None, rl_worker=None, ulpsync="exit 3"))
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("1. A small transformer", done.stdout)

@@ -78,27 +78,36 @@ static void on_resize(int number) {
     resized = 1;
 }
 
-/* It stops as soon as this returns. */
-static void on_suspend(int number) {
-    const int error = errno;
-
-    turn_off();
-    signal(number, SIG_DFL);
-    raise(number);
-    errno = error;
-}
-
 static void catch (int number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
 
     sigaction(number, &action, NULL);
 }
 
+/* It stops here, and goes on from here. Where nobody could make it go on, the system does not stop
+ * it. */
+static void on_suspend(int number) {
+    const int error = errno;
+    sigset_t this;
+
+    turn_off();
+    signal(number, SIG_DFL);
+    sigemptyset(&this);
+    sigaddset(&this, number);
+    sigprocmask(SIG_UNBLOCK, &this, NULL);
+    raise(number);
+    catch (number, on_suspend);
+    if (!entered)
+        turn_on();
+    resized = 1;
+    errno = error;
+}
+
+/* Also after SIGSTOP, which nobody hears of. */
 static void on_continue(int number) {
     const int error = errno;
 
     (void)number;
-    catch (SIGTSTP, on_suspend);
     turn_on();
     resized = 1;
     errno = error;

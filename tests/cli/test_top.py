@@ -33,8 +33,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if not self.pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-            os.execve(cli_case.ULPSYNC, [cli_case.ULPSYNC, *map(str, words)],
-                      {"TERM": "xterm", "PATH": os.environ["PATH"], **environment})
+            os.execve(words[0], list(map(str, words)), {"TERM": "xterm", "PATH": os.environ["PATH"], **environment})
         self.status = None
         # until it is drawn on, the terminal is as it was
         self.before = termios.tcgetattr(self.fd)
@@ -56,7 +55,7 @@ class Terminal:
         if not complete:
             return []
         text = DRAWN_WITH.sub(b"", complete[-1].split(b"\x1b[J")[0])
-        return text.decode().split("\r\n")
+        return [line.strip("\r") for line in text.decode().split("\n")]
 
     def wait_for(self, condition, seconds=20):
         end = time.monotonic() + seconds
@@ -105,7 +104,7 @@ class TopCase(RunCase):
             self.follow("out", "--tell", "w-1")
 
     def top(self, columns=100, rows=30, *more, **environment):
-        terminal = Terminal(columns, rows, ["top", *self.place(), "--interval", 50, *more], **environment)
+        terminal = Terminal(columns, rows, [cli_case.ULPSYNC, "top", *self.place(), "--interval", 50, *more], **environment)
         self.addCleanup(terminal.close)
         return terminal
 
@@ -165,11 +164,18 @@ class InPipes(TopCase):
 
     def test_longer_than_it_remembers(self):
         """Only the newest records are read, and how large a full state is is still known."""
-        for number in range(300):
-            self.publish(self.models[number % 2], "--step", number, "--anchor-every", 100_000)
-        story = json.loads(self.once("--json"))
-        self.assertEqual([story["steps"][0]["version"], story["steps"][-1]["version"]], [44, 299])
-        self.assertEqual(story["full_bytes"], self.log()[0]["anchor_bytes"])
+        folder = self.dir / "checkpoints"
+        folder.mkdir()
+        for number in range(270):
+            os.link(self.models[number % 2], folder / f"step-{number}.safetensors")
+        done = run("publish", folder, "--watch", "--once", "--settle", 0, *self.place(), "--state", self.dir / "state",
+                   "--anchor-every", 100_000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        story, log = json.loads(self.once("--json")), self.log()
+        self.assertGreater(len(log), 260)
+        self.assertEqual([step["version"] for step in story["steps"]],
+                         [record["version"] for record in log[-256:] if record["publishes"]])
+        self.assertEqual(story["steps"][0]["full_bytes"], log[0]["anchor_bytes"])
 
     def test_refusals(self):
         self.assertEqual(run("top", *self.place("none"), "--once").returncode, NO_RUN)
@@ -202,7 +208,7 @@ class InPipes(TopCase):
         terminal.shows("w-2")
         terminal.type(b"q")
         self.assertEqual(terminal.end(), 0)
-        rest = DRAWN_WITH.sub(b"", terminal.seen).replace(ENTER, b"").replace(LEAVE, b"")
+        rest = DRAWN_WITH.sub(b"", terminal.seen.replace(ENTER, b"").replace(LEAVE, b""))
         self.assertNotIn(b"\x1b", rest)
         self.assertNotIn(b"\x07", rest)
 
@@ -291,14 +297,28 @@ class OnTerminals(TopCase):
                 self.assert_restored(terminal)
 
     def test_suspended(self):
+        """As a job of a shell, which says so, and gets the terminal back as it was."""
+        self.publish_all()
+        command = " ".join(map(str, [cli_case.ULPSYNC, "top", *self.place(), "--interval", 50]))
+        terminal = Terminal(100, 30, ["/bin/sh", "-c", f"set -m; {command}; stty -a; echo suspended; read x; fg"])
+        self.addCleanup(terminal.close)
+        terminal.shows("run rl")
+        terminal.type(b"\x1a")
+        terminal.wait_for(lambda: b"suspended" in terminal.seen)
+        self.assertLess(terminal.seen.index(LEAVE), terminal.seen.index(b"suspended"))
+        self.assertRegex(terminal.seen, rb"[^-]icanon.*[^-]echo")
+        terminal.type(b"\n")
+        terminal.wait_for(lambda: terminal.seen.count(ENTER) == 2)
+        terminal.type(b"q")
+        self.assertEqual(terminal.end(), 0)
+        self.assert_restored(terminal)
+
+    def test_nobody_to_suspend_it(self):
+        """The system does not stop who nobody would wake."""
         self.publish_all()
         terminal = self.top()
         terminal.shows("run rl")
         os.kill(terminal.pid, signal.SIGTSTP)
-        os.waitpid(terminal.pid, os.WUNTRACED)
-        terminal.wait_for(lambda: LEAVE in terminal.seen)
-        self.assert_restored(terminal)
-        os.kill(terminal.pid, signal.SIGCONT)
         terminal.wait_for(lambda: terminal.seen.count(ENTER) == 2)
         terminal.type(b"q")
         self.assertEqual(terminal.end(), 0)

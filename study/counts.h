@@ -16,7 +16,7 @@
 #ifndef STUDY_COUNTS_H
 #define STUDY_COUNTS_H
 
-#include "src/code/kind.h"
+#include "code/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -137,9 +137,25 @@ static bool is_control(const char *text) {
     return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
 }
 
+/* U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 turn the direction of writing; XML has no
+ * U+FFFE and U+FFFF. */
+static bool is_deceiving(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+
+    if (s[0] == 0xe2 && s[1] == 0x80)
+        return s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+    if (s[0] == 0xe2 && s[1] == 0x81)
+        return s[2] >= 0xa6 && s[2] <= 0xa9;
+    return s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+}
+
+size_t safe_character(const char *text) {
+    return is_control(text) || is_deceiving(text) ? 0 : utf8_here(text);
+}
+
 void print_safely(FILE *to, const char *text) {
     while (*text) {
-        size_t length = is_control(text) ? 0 : utf8_here(text);
+        size_t length = safe_character(text);
 
         if (length)
             fwrite(text, 1, length, to);

@@ -161,7 +161,7 @@ static void count_elements(struct study_counts *counts, const uint8_t *old, size
 
 unsigned study_symbol(int64_t step) {
     const uint64_t size = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
-    const unsigned octave = 63 - (unsigned)__builtin_clzll(size | 1);
+    const unsigned octave = 63 - (unsigned)__builtin_clzll((size - 1) | 1);
     const unsigned symbol = size <= STUDY_EXACT ? (unsigned)size - 1 : STUDY_EXACT + octave - 6;
 
     return step < 0 ? STUDY_SIZES + symbol : symbol;
@@ -170,15 +170,19 @@ unsigned study_symbol(int64_t step) {
 uint64_t study_symbol_size(unsigned symbol) {
     const unsigned size = symbol % STUDY_SIZES;
 
-    if (size < STUDY_EXACT)
-        return size + 1;
-    return size == STUDY_EXACT ? STUDY_EXACT + 1 : UINT64_C(1) << (size - STUDY_EXACT + 6);
+    return size < STUDY_EXACT ? size + 1 : (UINT64_C(1) << (size - STUDY_EXACT + 6)) + 1;
 }
 
 unsigned study_symbol_bits(unsigned symbol) {
     const unsigned size = symbol % STUDY_SIZES;
 
     return size < STUDY_EXACT ? 0 : size - STUDY_EXACT + 6;
+}
+
+unsigned study_symbol_bucket(unsigned symbol) {
+    const uint64_t size = study_symbol_size(symbol);
+
+    return size == 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
 }
 
 static unsigned bucket_of(int64_t move) {

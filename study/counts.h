@@ -24,11 +24,11 @@
 
 /*
  * A step is the difference of two bit patterns at the element's width, so it has a sign. Sizes up
- * to STUDY_EXACT have a symbol each, larger ones one for each octave; the bits inside an octave
- * are all different in practice and count as bits. Positive steps come first.
+ * to STUDY_EXACT have a symbol each, larger ones one for each octave (65-128, 129-256, ...); which of
+ * an octave it is counts as so many bits. Positive steps come first.
  */
 #define STUDY_EXACT 64u
-#define STUDY_SIZES (STUDY_EXACT + 58u) /* the last octave begins at 2^63 */
+#define STUDY_SIZES (STUDY_EXACT + 57u) /* the last octave ends at 2^63 */
 #define STUDY_SYMBOLS (2u * STUDY_SIZES)
 
 /* What one context saw: its changes, by symbol. */
@@ -72,6 +72,10 @@ int64_t study_step(uint64_t old, uint64_t new, unsigned width);
 unsigned study_symbol(int64_t step);
 uint64_t study_symbol_size(unsigned symbol);
 unsigned study_symbol_bits(unsigned symbol);
+
+/* For people: sizes 1, 2, 3-4, 5-8, 9-16, ... as buckets 0, 1, 2, 3, 4, ... */
+#define STUDY_BUCKETS 64u
+unsigned study_symbol_bucket(unsigned symbol);
 
 uint64_t study_total(const uint64_t *counters, size_t count);
 uint64_t study_changed(const struct study_counts *counts);

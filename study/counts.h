@@ -53,13 +53,19 @@ struct study_counts *study_counts_new(struct code_kind kind);
 void study_count(struct study_counts *counts, const void *before, const void *old, const void *new,
                  size_t elements);
 
-/* Adds `from` to `to`, both of one kind. */
-void study_counts_add(struct study_counts *to, const struct study_counts *from);
+/* The two halves of it, for who wants the changes one by one too: the elements and their previous
+ * moves; then the changes, at places that study_changes() found. */
+void study_count_elements(struct study_counts *counts, const void *before, const void *old,
+                          size_t elements);
+void study_count_changes(struct study_counts *counts, const void *before, const void *old,
+                         const void *new, const uint32_t *places, size_t count);
 
-/* For who wants the changes one by one too: places in which the elements differ, ascending. There
- * is room for `elements` of them. */
+/* Places in which the elements differ, ascending. There is room for `elements` of them. */
 size_t study_changes(const void *old, const void *new, unsigned width, size_t elements,
                      uint32_t *ret_places);
+
+/* Adds `from` to `to`, both of one kind. */
+void study_counts_add(struct study_counts *to, const struct study_counts *from);
 
 /* One element, and the step between two, with its sign. */
 uint64_t study_word(const void *data, size_t element, unsigned width);

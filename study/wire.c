@@ -140,21 +140,17 @@ static double rice_steps(const study_steps steps, unsigned width) {
 }
 
 /* Ranks of changes that are as likely everywhere in their class: the mean length of a Rice code of
- * a geometric distribution is k + 1 / (1 - (1 - p)^(2^k)). Where more than half change, the others
- * are coded. */
+ * a geometric distribution is k + 1 / (1 - (1 - p)^(2^k)). */
 static double rice_ranks(uint64_t elements, uint64_t changed) {
-    const uint64_t fewer = changed < elements - changed ? changed : elements - changed;
-    const double p = (double)fewer / (double)elements;
+    const double p = (double)changed / (double)elements;
     double best = INFINITY;
 
-    if (!fewer)
-        return 0;
     for (unsigned k = 0; k < WIRE_RICE_MAX; k++) {
         const double bits = k - 1 / expm1(ldexp(log1p(-p), (int)k));
 
         best = bits < best ? bits : best;
     }
-    return best * (double)fewer;
+    return best * (double)changed;
 }
 
 void wire_sizes_counts(struct wire_sizes *sizes, const struct study_counts *counts) {

@@ -33,11 +33,12 @@ void chart_add_hatchings(struct text *out) {
 
     text_add(out, "<svg width=\"0\" height=\"0\" class=\"hidden\" aria-hidden=\"true\"><defs>\n");
     for (unsigned i = 1; i < FRAME_COLOURS; i++)
-        text_addf(out,
-                  "<pattern id=\"h%u\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
-                  "<path d=\"M0 0h6v6h-6z\" fill=\"var(--c%u)\"/>"
-                  "<path d=\"%s\" stroke=\"var(--bg)\" stroke-width=\"1.2\" opacity=\".65\"/></pattern>\n",
-                  i, i, lines[i]);
+        text_addf(
+            out,
+            "<pattern id=\"h%u\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+            "<path d=\"M0 0h6v6h-6z\" fill=\"var(--c%u)\"/>"
+            "<path d=\"%s\" stroke=\"var(--bg)\" stroke-width=\"1.2\" opacity=\".65\"/></pattern>\n",
+            i, i, lines[i]);
     text_add(out, "</defs></svg>\n");
 }
 

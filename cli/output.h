@@ -10,6 +10,7 @@
 
 /* A JSON object or array being printed. Keys are NULL inside arrays. */
 struct json_out {
+    FILE *to; /* NULL: standard output */
     unsigned depth;
     uint32_t has_member; /* bit d: something was printed at depth d */
 };

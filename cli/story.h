@@ -122,7 +122,4 @@ uint64_t story_lag(const struct story *story, const struct story_follower *follo
 double story_active_last(const struct story_follower *follower);
 double story_active_median(const struct story_follower *follower);
 
-/* Milliseconds since 1970, by our clock. */
-uint64_t story_now_ms(void);
-
 #endif

@@ -39,6 +39,13 @@ ULP_API enum ulp_status ulp_teller_open(struct ulp_store *store, const char *run
                                         struct ulp_teller **ret_teller);
 
 /*
+ * For a process that tells one line and ends, as a command in a loop does: goes on with the object that
+ * the last one left, if there is room, instead of beginning one for a single line. Only 64 of them
+ * are kept. Not where others tell under this name at the same time: they might lose lines.
+ */
+ULP_API enum ulp_status ulp_teller_resume(struct ulp_teller *teller);
+
+/*
  * One JSON object on one line, without a newline, at most 4096 bytes: else ULP_E_LIMIT, ULP_E_JSON,
  * ULP_E_SCHEMA or ULP_E_UTF8. It costs one request, now and then a few. A line that could not be told is
  * lost; the next can be tried. ULP_E_UNSUPPORTED where the store cannot be written or listed.

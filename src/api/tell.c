@@ -13,6 +13,10 @@ enum ulp_status ulp_teller_open(struct ulp_store *store, const char *run, const 
                                               : missing(__func__);
 }
 
+enum ulp_status ulp_teller_resume(struct ulp_teller *teller) {
+    return teller ? teller_resume(teller) : missing(__func__);
+}
+
 enum ulp_status ulp_teller_tell(struct ulp_teller *teller, const char *line) {
     return teller && line ? teller_tell(teller, line) : missing(__func__);
 }

@@ -79,6 +79,13 @@ static int note_earlier(void *user, const char *key, uint64_t bytes) {
     return 0;
 }
 
+static enum ulp_status look_for_earlier(const struct ulp_teller *teller, struct earlier *earlier) {
+    char prefix[ULP_KEY_BYTES_MAX + 1];
+
+    told_prefix(teller->run, teller->name, prefix);
+    return ulp_store_list(teller->store, prefix, "", note_earlier, earlier);
+}
+
 /* With the one that was just begun they are to be as many as may be read. What cannot be removed
  * does no harm: nobody reads it. */
 static void remove_oldest(const struct ulp_teller *teller, const struct earlier *earlier) {
@@ -114,11 +121,8 @@ static enum ulp_status create_next(const struct ulp_teller *teller, const struct
 /* Takes over `text`, with the first line, if it succeeds. */
 static enum ulp_status begin_object(struct ulp_teller *teller, struct buffer *text) {
     struct earlier earlier = {.highest = teller->number};
-    char prefix[ULP_KEY_BYTES_MAX + 1];
-    enum ulp_status status;
+    enum ulp_status status = look_for_earlier(teller, &earlier);
 
-    told_prefix(teller->run, teller->name, prefix);
-    status = ulp_store_list(teller->store, prefix, "", note_earlier, &earlier);
     if (!status)
         status = create_next(teller, text, earlier.highest, &teller->number);
     if (status)
@@ -177,4 +181,58 @@ enum ulp_status teller_tell(struct ulp_teller *teller, const char *line) {
         teller->text.used + bytes + 1 > OBJECT_BYTES_ENOUGH)
         return tell_first(teller, line);
     return tell_next(teller, line);
+}
+
+/* ---- going on with what another process began ---- */
+
+/* How many lines there are, all of them sound; 0 for anything else. */
+static unsigned count_lines(const char *text, size_t bytes) {
+    unsigned lines = 0;
+
+    while (bytes) {
+        const char *end = memchr(text, '\n', bytes);
+
+        if (!end || told_line_check(text, (size_t)(end - text)))
+            return 0;
+        lines++;
+        bytes -= (size_t)(end + 1 - text);
+        text = end + 1;
+    }
+    return lines;
+}
+
+static enum ulp_status read_object(const struct ulp_teller *teller, uint32_t number,
+                                   struct buffer *text) {
+    char key[ULP_KEY_BYTES_MAX + 1];
+    uint64_t total = 0;
+    size_t bytes = 0;
+    enum ulp_status status = buffer_reserve(text, OBJECT_BYTES_ENOUGH);
+
+    told_key(teller->run, teller->name, number, key);
+    if (!status)
+        status =
+            ulp_store_read(teller->store, key, 0, text->data, OBJECT_BYTES_ENOUGH, &bytes, &total);
+    if (!status && bytes == total)
+        text->used = bytes;
+    return status == ULP_E_NOT_FOUND ? ULP_OK : status;
+}
+
+enum ulp_status teller_resume(struct ulp_teller *teller) {
+    struct buffer text = BUFFER(LIMIT_TOLD_BYTES);
+    struct earlier earlier = {0};
+    enum ulp_status status = look_for_earlier(teller, &earlier);
+    unsigned lines;
+
+    if (!status && earlier.highest)
+        status = read_object(teller, earlier.highest, &text);
+    lines = status ? 0 : count_lines(buffer_text(&text), text.used);
+    if (lines) {
+        buffer_release(&teller->text);
+        teller->text = text;
+        teller->number = earlier.highest;
+        teller->lines = lines;
+    } else {
+        buffer_release(&text);
+    }
+    return status;
 }

@@ -117,6 +117,48 @@ static void test_restart_and_twins(void **unused) {
     ulp_store_free(store);
 }
 
+/* A command in a loop leaves one object, not one for each line. */
+static void test_one_line_each(void **unused) {
+    struct ulp_store *store = memory_store();
+    struct heard heard;
+
+    (void)unused;
+    for (unsigned i = 0; i < LIMIT_TOLD_LINES + 2; i++) {
+        struct ulp_teller *teller = teller_of(store, "w");
+
+        assert_ok(ulp_teller_resume(teller));
+        tell_number(teller, i);
+        ulp_teller_close(teller);
+    }
+    heard = hear_all(store);
+    assert_int_equal(heard.count, LIMIT_TOLD_LINES + 2);
+    assert_string_equal(heard.last, "{\"n\":257}");
+    assert_int_equal(keys_below(store, "run/told/w/"), 2);
+    ulp_store_free(store);
+}
+
+/* What is not as it should be is left as it is. */
+static void test_nothing_to_resume(void **unused) {
+    static const char *const texts[] = {"", "{}", "{}\nno\n", "\n"};
+    struct ulp_store *store = memory_store();
+    struct heard heard;
+
+    (void)unused;
+    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct ulp_teller *teller = teller_of(store, "w");
+        char key[64];
+
+        snprintf(key, sizeof key, "run/told/w/%08u", 2 * i + 1);
+        put_text(store, key, texts[i]);
+        assert_ok(ulp_teller_resume(teller));
+        tell_number(teller, i);
+        ulp_teller_close(teller);
+    }
+    heard = hear_all(store);
+    assert_string_equal(heard.lines, "{\"n\":0} {\"n\":1} {} {\"n\":2} {\"n\":3} ");
+    ulp_store_free(store);
+}
+
 static void test_objects_stay_few_and_small(void **unused) {
     const unsigned told = (LIMIT_TOLD_OBJECTS + 3) * LIMIT_TOLD_LINES + 1;
     struct ulp_store *store = memory_store();
@@ -435,7 +477,8 @@ static void test_nobody_else_cares(void **unused) {
     trainer_free(&t);
 }
 
-TEST_MAIN(test_in_order, test_restart_and_twins, test_objects_stay_few_and_small,
-          test_what_cannot_be_told, test_numbers_end, test_a_store_that_fails,
-          test_a_put_that_fails, test_a_store_without_list, test_only_what_is_new,
-          test_hostile_objects, test_hostile_numbers, test_values, test_nobody_else_cares)
+TEST_MAIN(test_in_order, test_restart_and_twins, test_one_line_each, test_nothing_to_resume,
+          test_objects_stay_few_and_small, test_what_cannot_be_told, test_numbers_end,
+          test_a_store_that_fails, test_a_put_that_fails, test_a_store_without_list,
+          test_only_what_is_new, test_hostile_objects, test_hostile_numbers, test_values,
+          test_nobody_else_cares)

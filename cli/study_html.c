@@ -9,14 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "every checkpoint", "every 4 checkpoints"; also the names of series. */
+/* "every 4": of so many checkpoints, one is sent. */
 static struct study_label every(const struct study_interval *interval) {
     struct study_label label;
 
-    if (interval->k == 1)
-        snprintf(label.text, sizeof label.text, "every checkpoint");
-    else
-        snprintf(label.text, sizeof label.text, "every %u checkpoints", interval->k);
+    snprintf(label.text, sizeof label.text, "every %u", interval->k);
     return label;
 }
 
@@ -44,8 +41,11 @@ static void add_facts(struct text *out, const struct study *study) {
         snprintf(value, sizeof value, "%.2f", 8 * own.bytes / own.changed);
         page_fact(out, "Bits per change", own.changed > 0 ? value : "-", "with all headers");
     }
-    snprintf(value, sizeof value, "%.2f", study_floor_stateless(&each->floor));
-    page_fact(out, "Entropy floor", each->changed ? value : "-", "bits per change, stateless");
+    snprintf(value, sizeof value, "%.2f",
+             each->count_after ? study_floor_history(&each->floor)
+                               : study_floor_stateless(&each->floor));
+    page_fact(out, "Entropy floor", each->changed ? value : "-",
+              each->count_after ? "bits per change, with history" : "bits per change");
     if (each->recurrence.of)
         page_fact(out, "Changed before, too", chart_number(again, CHART_PERCENT).text,
                   "of the changes");
@@ -172,10 +172,11 @@ static void add_sizes_table(struct text *out, const struct study *study) {
     columns[count++] = (struct page_column){"Bits per change", PAGE_NUMBER};
     columns[count++] = (struct page_column){"How", PAGE_TEXT};
     columns[count++] = (struct page_column){"Used by", PAGE_TEXT};
-    page_table_begin(out, "Bytes of a patch, on average", columns, count);
+    page_table_begin(out, "Bytes of a patch, on average, by how often one is sent", columns, count);
     for (unsigned e = 0; e < STUDY_ENCODINGS; e++) {
         const struct study_encoding first = study_encoding(&study->intervals[0], e);
-        struct chart_number numbers[STUDY_INTERVALS + 1];
+        struct chart_number numbers[STUDY_INTERVALS];
+        char bits[32];
         const char *cells[STUDY_INTERVALS + 4] = {first.title};
         size_t cell = 1;
 
@@ -183,9 +184,8 @@ static void add_sizes_table(struct text *out, const struct study *study) {
             numbers[i] = chart_number(study_encoding(&study->intervals[i], e).bytes, CHART_BYTES);
             cells[cell++] = numbers[i].text;
         }
-        numbers[STUDY_INTERVALS] =
-            chart_number(report_share(8 * first.bytes, first.changed), CHART_PLAIN);
-        cells[cell++] = numbers[STUDY_INTERVALS].text;
+        snprintf(bits, sizeof bits, "%.2f", 8 * first.bytes / first.changed);
+        cells[cell++] = isfinite(first.bytes) && first.changed > 0 ? bits : "-";
         cells[cell++] = wire_basis_name(first.basis);
         cells[cell++] = first.users;
         page_row(out, columns, cells, count);

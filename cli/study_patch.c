@@ -2,6 +2,7 @@
 #include "cli/study_patch.h"
 
 #include "cli/terminal.h"
+#include "cli/whole_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,8 +27,7 @@ static enum ulp_status nameless_open(struct nameless *nameless) {
         return ulp_fail(ULP_E_USAGE, "TMPDIR is too long");
     nameless->file = mkstemp(path);
     if (nameless->file < 0)
-        return ulp_fail(errno == ENOSPC ? ULP_E_NO_SPACE : ULP_E_IO,
-                        "cannot make a temporary file in '%s': %s", directory, strerror(errno));
+        return cannot_write(path);
     unlink(path);
     return ULP_OK;
 }
@@ -42,8 +42,7 @@ static enum ulp_status append(void *user, const void *data, size_t bytes) {
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            return ulp_fail(errno == ENOSPC || errno == EFBIG ? ULP_E_NO_SPACE : ULP_E_IO,
-                            "cannot write a patch to a temporary file: %s", strerror(errno));
+            return cannot_write("a temporary file in TMPDIR, or /tmp");
         at += written;
         bytes -= (size_t)written;
         nameless->bytes += (uint64_t)written;

@@ -2,20 +2,26 @@
 #include "cli/options.h"
 #include "cli/study_show.h"
 
+#include <string.h>
+
 static enum ulp_status run(const struct cli_args *args) {
     struct study study = {.paths = args->operands,
                           .count = args->operand_count,
                           .quick = option_given(args, "quick")};
+    const char *page = option_text(args, "html");
+    const bool json = option_given(args, "json"), page_alone = page && !strcmp(page, "-");
     struct ulp_pool *pool = NULL;
     enum ulp_status status = option_pool(args, &pool);
 
+    if (!status && json && page_alone)
+        status = ulp_fail(ULP_E_USAGE, "standard output takes the page or JSON, not both");
     if (!status)
         status = study_run(&study, pool);
-    if (!status && option_text(args, "html"))
-        status = study_write_html(&study, option_text(args, "html"));
-    if (!status && option_given(args, "json"))
+    if (!status && page)
+        status = study_write_html(&study, page);
+    if (!status && json)
         study_print_json(&study);
-    else if (!status)
+    else if (!status && !page_alone)
         study_print_text(&study);
     study_release(&study);
     ulp_pool_free(pool);
@@ -23,7 +29,9 @@ static enum ulp_status run(const struct cli_args *args) {
 }
 
 static const struct cli_option options[] = {
-    {"html", 0, "FILE", "Also write a page with charts. It needs nothing but itself."},
+    {"html", 0, "FILE",
+     "Also write a page with charts, which needs nothing but itself; '-' is standard output, and then "
+     "there is no table."},
     {"quick", 0, NULL, "Only count: make no patches, squeeze nothing, and leave out sizes."},
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON,

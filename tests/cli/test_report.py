@@ -5,15 +5,17 @@ import collections
 import json
 import math
 import os
+import pathlib
 import re
+import shutil
 import struct
 import subprocess
-import unittest
+import tempfile
 import xml.etree.ElementTree as ElementTree
 
 import cli_case
 from cli_case import moved, run, weights, write_model
-from run_case import FETCHED, NO_RUN, NOT_FOUND, PHASES, USAGE, RunCase
+from run_case import NO_RUN, NOT_FOUND, PHASES, USAGE, RunCase
 
 SVG = "{http://www.w3.org/1999/xhtml}"  # inline, so in the namespace of the page
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "%": 0.01}
@@ -123,16 +125,28 @@ class ReportCase(RunCase):
 
 
 class Figures(ReportCase):
+    made = None  # a store that the first test fills; each has a copy
+    contents = None
+
     def setUp(self):
         super().setUp()
-        self.paths, self.contents = self.make_layers(12)
-        for number, path in enumerate(self.paths):
+        if not Figures.made:
+            Figures.made = pathlib.Path(tempfile.mkdtemp())
+            self.addClassCleanup(shutil.rmtree, Figures.made)
+            self.make_run()
+            shutil.copytree(self.store, Figures.made / "store")
+        else:
+            shutil.copytree(Figures.made / "store", self.store)
+        self.log_records = {record["version"]: record for record in self.log() if record["publishes"]}
+
+    def make_run(self):
+        paths, Figures.contents = self.make_layers(12)
+        for number, path in enumerate(paths):
             self.publish(path, "--step", number * 10, "--tell", "trainer", "--note", f"reward={number / 8}",
                          *(["--note", "kl=0.25"] if number != 3 else []))
             if number % 2:
                 self.follow("a", "--tell", "worker-a")
         self.follow("b", "--tell", "worker-b", "--step", 40)
-        self.log_records = {record["version"]: record for record in self.log() if record["publishes"]}
 
     def test_against_the_log(self):
         summary, page = self.report()

@@ -163,6 +163,10 @@ class Figures(ReportCase):
                 self.assertAlmostEqual(size["patch"][step] / record["patch_bytes"], 1, delta=0.01)
                 self.assertAlmostEqual(density[step] / (record["changed"] / record["elements"]), 1, delta=0.01)
         self.assertEqual(set(size["patch"]), set(density))
+        bits = page.tooltips("Bits of each change")
+        for version, record in list(self.log_records.items())[1:]:
+            self.assertAlmostEqual(bits["patch"][record["step"]], record["bits_per_change"], delta=1e-3)
+            self.assertLess(bits["entropy floor"][record["step"]], bits["patch"][record["step"]])
         self.assertEqual(page.tooltips("reward by step")["reward"], {n * 10: n / 8 for n in range(12)})
         self.assertEqual(page.tooltips("kl by step")["kl"], {n * 10: 0.25 for n in range(12) if n != 3})
 

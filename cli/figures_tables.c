@@ -37,9 +37,9 @@ static void cell_real(struct cells *cells, const char *format, double value) {
 /* ---- followers ---- */
 
 static const struct page_column follower_columns[] = {
-    {"follower", PAGE_TEXT},  {"version", PAGE_NUMBER}, {"step", PAGE_NUMBER},
-    {"behind", PAGE_NUMBER},  {"median", PAGE_NUMBER},  {"last", PAGE_NUMBER},
-    {"updates", PAGE_NUMBER}, {"fetched", PAGE_NUMBER}, {"told last (UTC)", PAGE_TEXT}};
+    {"follower", PAGE_TEXT},  {"version", PAGE_NUMBER},        {"step", PAGE_NUMBER},
+    {"behind", PAGE_NUMBER},  {"active, median", PAGE_NUMBER}, {"active, last", PAGE_NUMBER},
+    {"updates", PAGE_NUMBER}, {"fetched", PAGE_NUMBER},        {"told last (UTC)", PAGE_TEXT}};
 
 #define FOLLOWER_COLUMNS (sizeof follower_columns / sizeof *follower_columns)
 

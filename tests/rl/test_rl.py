@@ -104,6 +104,15 @@ class ShortRun(unittest.TestCase):
         self.assertIn("<svg", (self.out / "report.html").read_text())
         self.assertIn(str(self.out / "report.html"), self.done.stdout)
 
+    def test_who_looks_on_sees_the_same(self):
+        words = [str(rl_case.BUILD / "ulpsync"), "top", "--store", self.figures["store"], "--run", "rl", "--once", "--json"]
+        story = json.loads(subprocess.run(words, capture_output=True, text=True, check=True, timeout=rl_case.SECONDS).stdout)
+        self.assertEqual(story["root"], self.figures["root"])
+        for seen, step in zip(story["steps"][1:], self.figures["steps"], strict=True):
+            self.assertAlmostEqual(seen["notes"]["reward"], step["reward"], places=6)
+            self.assertEqual(seen["changed"], step["changed"])
+        self.assertEqual([(f["name"], f["version"]) for f in story["followers"]], [("worker-0", STEPS), ("worker-1", STEPS)])
+
     def test_workers_ended_where_the_trainer_is(self):
         self.assertTrue(self.figures["identical_workers"])
         self.assertEqual({w["root"] for w in self.figures["workers"]}, {self.figures["root"]})

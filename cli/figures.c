@@ -250,6 +250,7 @@ void figures_bits(struct text *out, const struct story *story, const struct repl
     if (x && y && any) {
         const struct chart_series series[] = {{"patch", x, y, count},
                                               {"entropy floor", x, y + count, count}};
+        static const unsigned looks[] = {1, 2}; /* as in the figure of bytes */
 
         page_figure_begin(out, "Bits of each change");
         chart_lines(out, &(struct chart){.label = "Lines: bits for each weight that changes, of "
@@ -257,7 +258,8 @@ void figures_bits(struct text *out, const struct story *story, const struct repl
                                          .x = figure_x_axis(story),
                                          .y = {.title = "bits for each change"},
                                          .series = series,
-                                         .series_count = floors ? 2 : 1});
+                                         .series_count = floors ? 2 : 1,
+                                         .looks = looks});
         page_figure_end(out, "A patch has headers, tables and checksums too, which weigh less the "
                              "more weights change.");
     }

@@ -80,11 +80,10 @@ void figures_followers_table(struct text *out, const struct story *story) {
 /* ---- steps ---- */
 
 static const struct page_column step_columns[] = {
-    {"version", PAGE_NUMBER},       {"step", PAGE_NUMBER},
-    {"published (UTC)", PAGE_TEXT}, {"changed", PAGE_NUMBER},
-    {"density", PAGE_NUMBER},       {"patch", PAGE_NUMBER},
-    {"bits / change", PAGE_NUMBER}, {"ratio", PAGE_NUMBER},
-    {"note", PAGE_NUMBER},          {"root", PAGE_CODE}};
+    {"version", PAGE_NUMBER},   {"step", PAGE_NUMBER},    {"published (UTC)", PAGE_TEXT},
+    {"changed", PAGE_NUMBER},   {"density", PAGE_NUMBER}, {"patch", PAGE_NUMBER},
+    {"bits each", PAGE_NUMBER}, {"ratio", PAGE_NUMBER},   {"note", PAGE_NUMBER},
+    {"root", PAGE_CODE}};
 
 #define STEP_COLUMNS (sizeof step_columns / sizeof *step_columns)
 

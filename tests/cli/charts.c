@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Axes, numbers and words of charts and pages. */
-#include "cli/chart_frame.h"
+#include "cli/chart_plot.h"
 #include "cli/page.h"
 #include "cli/scale.h"
 #include "tests/test.h"
@@ -179,7 +179,7 @@ static void test_escaping(void **unused) {
 static void assert_fits(const char *words, double width, const char *expected) {
     struct text text = {0};
 
-    frame_add_fitting(&text, words, width);
+    plot_add_fitting(&text, words, width);
     assert_string_equal(text_words(&text), expected);
     text_release(&text);
 }
@@ -193,8 +193,8 @@ static void test_words_that_are_cut(void **unused) {
     for (double width = 0; width < 400; width += 3.7) {
         struct text text = {0};
 
-        frame_add_fitting(&text, "\xff\xe2\x82\xac\xc3\xa4&<\x1b plain words \xf0\x9f\x98\x80\xff",
-                          width);
+        plot_add_fitting(&text, "\xff\xe2\x82\xac\xc3\xa4&<\x1b plain words \xf0\x9f\x98\x80\xff",
+                         width);
         assert_ok(text_status(&text));
         text_release(&text);
     }

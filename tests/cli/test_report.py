@@ -183,7 +183,7 @@ class Figures(ReportCase):
                              (record["step"], record["changed"], record["root"]))
             self.assertEqual(float(row["reward"]), record["version"] / 8)
             if record["version"]:
-                self.assertAlmostEqual(float(row["bits / change"]), record["bits_per_change"], delta=0.006)
+                self.assertAlmostEqual(float(row["bits each"]), record["bits_per_change"], delta=0.006)
 
     def test_times(self):
         _, page = self.report("--no-replay")

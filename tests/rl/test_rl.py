@@ -123,6 +123,18 @@ class ShortRun(unittest.TestCase):
             self.assertEqual(killed["worker"], 1)
             self.assertIn(f"worker 1 is killed after step {killed['after_step']}", self.done.stdout)
 
+    def test_what_is_told(self):
+        told = self.out / "store" / "rl" / "told"
+        lines = {place.name: [json.loads(line) for path in sorted(place.iterdir()) for line in path.read_text().splitlines()]
+                 for place in told.iterdir()}
+        self.assertEqual(set(lines), {"trainer", "worker-0", "worker-1"})
+        self.assertEqual([line["version"] for line in lines["trainer"]], list(range(STEPS + 1)))
+        self.assertEqual([line["notes"].get("reward") for line in lines["trainer"][1:]],
+                         [float(f"{step['reward']:.9g}") for step in self.figures["steps"]])
+        for name in ("worker-0", "worker-1"):
+            self.assertEqual(lines[name][-1]["held_version"], STEPS)
+            self.assertEqual({line["event"] for line in lines[name]}, {"follow"})
+
     def test_the_proof_held(self):
         self.assertTrue(self.figures["identical"])
         self.assertTrue(self.figures["proof"]["identical"])

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: CMake presets do the work, CTest runs the tests. `make help` lists what there is.
 .DEFAULT_GOAL := all
-.PHONY: all help setup demo rl test test-all bench fuzz gpu-check install coverage lint format clean
+.PHONY: all help setup demo tour test test-all bench fuzz gpu-check install coverage lint format clean
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 BENCH_GIB ?= 2
+DEMO ?= # flags of the demo, such as --store s3://bucket/prefix
 CTEST = ctest --output-on-failure --no-tests=error -j $(shell nproc)
 
 # Configures and builds one preset; what goes wrong comes on standard error.
@@ -24,11 +25,11 @@ help: ## this list
 setup: ## install what is missing for building and testing
 	@tools/setup test
 
-demo: all ## the main job, small, as a story
-	@examples/demo build/ulpsync
+demo: all ## the main job, live: a trainer that learns by reward, workers that follow it, and the proof
+	@examples/rl/run build $(DEMO)
 
-rl: all ## reinforcement learning, live: a trainer and workers with a store between them
-	@examples/rl/run build
+tour: all ## what the command does, verb by verb, on a synthetic run
+	@examples/tour build/ulpsync
 
 test: ## all default tests: plain, address and undefined-behaviour sanitizers, thread sanitizer
 	@tools/setup test

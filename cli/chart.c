@@ -97,8 +97,11 @@ static void draw_marker(const struct frame *frame, size_t number, size_t i, doub
         text_add(out, ": ");
     }
     text_addf(out, "%s (", chart_number(series->y[i], chart->y.unit).text);
-    text_add_escaped(out, chart->x.title ? chart->x.title : "");
-    text_addf(out, " %s)</title></path>\n", chart_number(x_of(series, i), chart->x.unit).text);
+    if (chart->x.title) {
+        text_add_escaped(out, chart->x.title);
+        text_add(out, " ");
+    }
+    text_addf(out, "%s)</title></path>\n", chart_number(x_of(series, i), chart->x.unit).text);
 }
 
 /* Of a dense line every so manieth has a marker; all of those that no line leads to do. */

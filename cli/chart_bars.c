@@ -31,7 +31,7 @@ static double bar_value(const struct bars *bars, size_t series, size_t bar) {
     size_t count = 0;
 
     for (size_t i = bar * bars->every; i < (bar + 1) * bars->every && i < of->count; i++) {
-        if (!isfinite(of->y[i]))
+        if (!scale_adds(of->y[i]))
             continue;
         sum += of->y[i];
         count++;
@@ -197,7 +197,7 @@ static double row_total(const struct chart *chart, size_t row) {
     double sum = 0;
 
     for (size_t k = 0; k < chart->series_count; k++)
-        sum += fmax(0, isfinite(chart->series[k].y[row]) ? chart->series[k].y[row] : 0);
+        sum += scale_adds(chart->series[k].y[row]) ? fmax(0, chart->series[k].y[row]) : 0;
     return sum;
 }
 
@@ -210,7 +210,7 @@ static void draw_row_parts(const struct frame *frame, const struct bars *bars, s
         const double value = bars->chart->series[k].y[row];
         double x, part;
 
-        if (!scale_shows(&frame->y, value) || value <= 0)
+        if (!scale_shows(&frame->y, value) || !scale_adds(value) || value <= 0)
             continue;
         x = frame->left + width * scale_share(&frame->y, from);
         from = frame->y.log ? value : from + value;

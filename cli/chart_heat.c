@@ -32,7 +32,7 @@ static double cell_value(const struct heat *heat, size_t row, size_t column) {
 
     for (size_t i = column * heat->every; i < (column + 1) * heat->every && i < series->count;
          i++) {
-        if (!scale_shows(&heat->frame.y, series->y[i]))
+        if (!scale_shows(&heat->frame.y, series->y[i]) || !scale_adds(series->y[i]))
             continue;
         sum += series->y[i];
         count++;

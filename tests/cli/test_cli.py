@@ -50,6 +50,14 @@ class Cli(CliCase):
             self.assertIn("NAME", shown.stdout)
             self.assertEqual(shown.stderr, "")
 
+    def test_manual_page_of_the_program_lists_verbs_and_exit_codes(self):
+        page = run("help", "--man").stdout
+        for line in run("help", "codes").stdout.splitlines():
+            code, name, _ = line.split(maxsplit=2)
+            self.assertIn(f"\n.B {code} {name}\n", page)
+        for verb in re.findall(r"^  (\w+) ", run("--help").stdout, re.M):
+            self.assertIn(f".BR ulpsync\\-{verb} (1)", page)
+
     def test_version_names_version_and_instruction_sets(self):
         self.assertRegex(run("--version").stdout, r"^ulpsync \d+\.\d+\.\d+ \((portable|avx2|avx512|neon)\)\n$")
 

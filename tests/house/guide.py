@@ -102,12 +102,12 @@ def is_shown(shown, printed):
 
 
 def shown_wrongly(page, page_blocks, printed):
-    before = None
+    told = ""
     for block in page_blocks:
         if "run" in block.marks:
-            before = block
-        elif "shown" in block.marks and not is_shown(block.body, printed.get(before.line, "") if before else ""):
-            yield Violation(page, block.line, f"the commands above print something else:\n{printed.get(before.line, '')}")
+            told = printed.get(block.line, "")
+        elif "shown" in block.marks and not is_shown(block.body, told):
+            yield Violation(page, block.line, f"the commands above print something else:\n{told}")
 
 
 def page_violations(root, page, ulpsync, library):

@@ -37,7 +37,7 @@ def anchors_of(text):
 def links_of(text):
     readable = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), without_blocks(text))
     for link in LINK.finditer(readable):
-        yield line_of(text, link.start()), (link["angled"] or link["quoted"]).strip("<>")
+        yield line_of(readable, link.start()), (link["angled"] or link["quoted"]).strip("<>")
 
 
 def what_is_wrong(root, page, target):

@@ -15,12 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fenced import blocks
 from source import Violation, read_text, report
 
-SECONDS_MAX = 60  # for a page: it takes a few
+SECONDS_MAX = 60  # for a page: it takes a few, and mostly waits
+PAGES_AT_ONCE = 4
 LINES_TOLD = 20
 MARK = "\x01block "
 HEXADECIMAL = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?:\.\.\.)?")
@@ -126,13 +128,12 @@ def main(arguments):
     if len(arguments) < 3:
         raise SystemExit("usage: guide.py ROOT ULPSYNC LIBRARY_FOLDER [PAGE...]")
     root, ulpsync, library = (Path(word).resolve() for word in arguments[:3])
-    violations, ran = [], 0
-    for page in arguments[3:] or pages(root):
-        violations += page_violations(root, page, ulpsync, library)
-        ran += sum("run" in block.marks for block in blocks(read_text(root / page)))
-    if not ran:
+    names = arguments[3:] or pages(root)
+    if not any("run" in block.marks for page in names for block in blocks(read_text(root / page))):
         raise SystemExit("no page has anything to run: a check of nothing would always pass")
-    return report(violations)
+    with ThreadPoolExecutor(PAGES_AT_ONCE) as pool:
+        found = pool.map(lambda page: page_violations(root, page, ulpsync, library), names)
+        return report([violation for of_page in found for violation in of_page])
 
 
 if __name__ == "__main__":

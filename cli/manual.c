@@ -95,6 +95,16 @@ static void print_roff_option(const struct cli_option *option) {
     putchar('\n');
 }
 
+/* The program, and the verbs of the same group. */
+static void print_roff_see_also(const struct cli_verb *verb) {
+    fputs(".SH SEE ALSO\n.BR ulpsync (1)", stdout);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (cli_verbs[i]->group == verb->group && cli_verbs[i] != verb)
+            printf(",\n.BR ulpsync\\-%s (1)", cli_verbs[i]->name);
+    }
+    putchar('\n');
+}
+
 void manual_page(const struct cli_verb *verb) {
     if (!verb) {
         manual_page_of_program();
@@ -112,5 +122,5 @@ void manual_page(const struct cli_verb *verb) {
         print_roff_option(o);
     print_roff_section("EXAMPLES", verb->examples, true);
     print_roff_section("EXIT STATUS", help_exit_codes, false);
-    puts(".SH SEE ALSO\n.BR ulpsync (1)");
+    print_roff_see_also(verb);
 }

@@ -160,6 +160,9 @@ struct Wave {
     uint32_t *entries_used;
     uint32_t entry_limit;
 
+    uint32_t *large; // blocks with many changes
+    uint32_t *large_count;
+
     void *tokens;
     uint64_t token_limit;
 

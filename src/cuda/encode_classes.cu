@@ -76,14 +76,24 @@ __device__ static void sample_moved(const Wave &wave, const cuda_block &block, c
     }
 }
 
+template <unsigned W, typename T>
+__device__ static __forceinline__ void sample_one(code_kind kind, T x, T y, SampleShared *shared) {
+    uint32_t cell = cell_of_exponent(kind, exponent_of(kind, x));
+
+    atomicAdd(&shared->seen[threadIdx.x / WARP][cell], 1u);
+    if (x != y) {
+        atomicAdd(&shared->changed[cell], 1u);
+        atomicAdd(&shared->size[cell][size_symbol(value_of<W>(x, y, false))], 1u);
+    }
+}
+
 template <unsigned W>
 __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave) {
-    typedef typename Element<W>::type T;
     __shared__ SampleShared shared;
     const cuda_block block = wave.blocks[blockIdx.x];
     const cuda_segment segment = wave.segments[block.segment - wave.first_segment];
     const uint32_t stride = segment.elements / SAMPLE_ELEMENTS + 1;
-    const T *before = (const T *)block.old, *after = (const T *)block.new_;
+    const bool aligned = octets_aligned<W>(block.old) && octets_aligned<W>(block.new_);
     uint32_t *totals = sample_seen(wave, block.segment - wave.first_segment);
 
     for (uint32_t i = threadIdx.x; i < sizeof shared / 4; i += SAMPLE_THREADS)
@@ -92,14 +102,13 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave
     for (uint32_t from = 0; from < block.elements; from += SAMPLE_RUN * stride) {
         uint32_t end = min(from + SAMPLE_RUN, block.elements);
 
-        for (uint32_t i = from + threadIdx.x; i < end; i += SAMPLE_THREADS) {
-            T x = before[i], y = after[i];
-            uint32_t cell = cell_of_exponent(segment.kind, exponent_of(segment.kind, x));
+        for (uint32_t octet = from / OCTET + threadIdx.x; OCTET * octet < end; octet += SAMPLE_THREADS) {
+            Octet<W> x = load_octet<W>(block.old, aligned, octet, end), y = load_octet<W>(block.new_, aligned, octet, end);
 
-            atomicAdd(&shared.seen[threadIdx.x / WARP][cell], 1u);
-            if (x != y) {
-                atomicAdd(&shared.changed[cell], 1u);
-                atomicAdd(&shared.size[cell][size_symbol(value_of<W>(x, y, false))], 1u);
+#pragma unroll
+            for (uint32_t i = 0; i < OCTET; i++) {
+                if (OCTET * octet + i < end)
+                    sample_one<W>(segment.kind, x.at(i), y.at(i), &shared);
             }
         }
         if (wave.moves.moves)

@@ -9,23 +9,67 @@
 
 // ---- coding ----
 
+// Numbers that a state looks up at a time, so that only the states themselves wait for each other.
+#define BATCH 8u
+
+template <unsigned W> struct Batch {
+    Token<W> token[BATCH];
+    SymbolStep step[BATCH];
+
+    // `last` counts a state's own numbers; those in front of the first are left out.
+    __device__ __forceinline__ void load(const Token<W> *tokens, uint32_t last) {
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++) {
+            if (i < last)
+                token[i] = tokens[STREAM_STATES * (last - 1 - i)];
+        }
+    }
+
+    __device__ __forceinline__ uint32_t look_up(const EncodeTables *tables, uint32_t last, bool gaps) {
+        uint32_t extra = 0;
+
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++) {
+            if (i < last) {
+                Symbol symbol = gaps ? gap_symbol((uint32_t)token[i].number()) : value_symbol(token[i].number());
+
+                step[i] = tables->symbol[symbol.symbol];
+                extra += symbol.extra;
+            }
+        }
+        return extra;
+    }
+};
+
+// From the last number of this thread's state to its first.
 template <unsigned W>
 __device__ static uint32_t code_list(Token<W> *tokens, uint32_t count, const EncodeTables *tables, bool gaps,
                                      uint32_t *state) {
     const uint32_t turn = threadIdx.x % STREAM_STATES;
-    uint32_t s = *state, bits = 0;
+    uint32_t s = *state, bits = 0, left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
+    Batch<W> batch, next;
 
-    // from the last number of this state to its first
-    for (uint32_t i = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0; i-- > 0;) {
-        Token<W> token = tokens[STREAM_STATES * i + turn];
-        Symbol symbol = gaps ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
-        SymbolStep step = tables->symbol[symbol.symbol];
-        uint32_t out = (s + step.bits) >> 16;
+    tokens += turn;
+    next.load(tokens, left);
+    for (; left; left -= min(left, BATCH)) {
+        batch = next;
+        next.load(tokens, left - min(left, BATCH));
+        bits += batch.look_up(tables, left, gaps);
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++) {
+            if (i < left) {
+                uint32_t out = (s + batch.step[i].bits) >> 16;
 
-        token.put(s & ((1u << out) - 1), out);
-        s = tables->next[(int32_t)(s >> out) + step.offset];
-        tokens[STREAM_STATES * i + turn] = token;
-        bits += out + symbol.extra;
+                batch.token[i].put(s & ((1u << out) - 1), out);
+                s = tables->next[(int32_t)(s >> out) + batch.step[i].offset];
+                bits += out;
+            }
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++) {
+            if (i < left)
+                tokens[STREAM_STATES * (left - 1 - i)] = batch.token[i];
+        }
     }
     *state = s;
     return bits;
@@ -74,14 +118,13 @@ template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t st
 // Words of 32 bits that are being filled, for one warp. Every round they are written as far as they are
 // complete; the first and the last may share a word with a neighbour, so those are added to what is
 // there, which was zero.
-#define RING 128u
+#define RING 256u
 
 struct Packer {
     uint32_t *ring;
     uint32_t *to;  // word that bit 0 of the stream is in
     uint32_t bit;  // next one, from the start of *to
     uint32_t done; // words written
-    bool first;    // nothing was written yet
 };
 
 __device__ static __forceinline__ void ring_or(Packer *packer, uint32_t at, uint64_t value, uint32_t high) {
@@ -116,18 +159,9 @@ __device__ static void flush(Packer *packer, uint32_t upto) {
     __syncwarp();
 }
 
-// All lanes put their bits behind each other, lane 0 first: `value`, then `high` above 64.
-__device__ static void put_all(Packer *packer, uint64_t value, uint32_t high, uint32_t bits) {
-    uint32_t upto = sum_up(bits);
-
-    if (bits)
-        ring_or(packer, packer->bit + upto - bits, value, high);
-    packer->bit += __shfl_sync(ALL_LANES, upto, 31);
-    flush(packer, packer->bit / 32);
-}
-
-// The extra bits of a number, and above them those of its state.
-template <unsigned W> __device__ static uint32_t bits_of(Token<W> token, bool gap, uint64_t *value, uint32_t *high) {
+// The extra bits of a number, and above them those of its state; `high` is what lies above 64 bits.
+template <unsigned W>
+__device__ static __forceinline__ uint32_t bits_of(Token<W> token, bool gap, uint64_t *value, uint32_t *high) {
     Symbol symbol = gap ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
     uint64_t rest = token.number() & ((UINT64_C(1) << symbol.extra) - 1), state = token.bits();
 
@@ -136,23 +170,58 @@ template <unsigned W> __device__ static uint32_t bits_of(Token<W> token, bool ga
     return symbol.extra + token.count();
 }
 
+// Numbers that a lane packs at a time. Two of up to 26 bits are joined first.
+template <unsigned W> constexpr uint32_t TOGETHER = W <= 2 ? 4 : 1;
+
 template <unsigned W>
 __device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_t count, bool gaps) {
-    for (uint32_t done = 0; done < count; done += WARP) {
-        uint32_t i = done + lane_id(), high = 0, bits = 0;
-        uint64_t value = 0;
+    constexpr uint32_t each = TOGETHER<W>, puts = (each + 1) / 2;
 
-        if (i < count)
-            bits = bits_of<W>(tokens[count - 1 - i], gaps, &value, &high);
-        put_all(packer, value, high, bits);
+    for (uint32_t done = 0; done < count; done += each * WARP) {
+        uint32_t from = done + each * lane_id(), length[puts] = {}, high = 0, all = 0;
+        uint64_t value[puts] = {};
+
+#pragma unroll
+        for (uint32_t i = 0; i < each; i++) { // the last number comes first
+            if (from + i < count) {
+                uint64_t bits;
+                uint32_t more = bits_of<W>(tokens[count - 1 - from - i], gaps, &bits, &high);
+
+                value[i / 2] |= bits << length[i / 2];
+                length[i / 2] += more;
+                all += more;
+            }
+        }
+        uint32_t upto = sum_up(all), at = packer->bit + upto - all;
+
+#pragma unroll
+        for (uint32_t i = 0; i < puts; i++) {
+            if (length[i])
+                ring_or(packer, at, value[i], each == 1 ? high : 0);
+            at += length[i];
+        }
+        packer->bit += __shfl_sync(ALL_LANES, upto, 31);
+        flush(packer, packer->bit / 32);
     }
+}
+
+// The states, the last one first, then the mark of the end.
+__device__ static void pack_end(Packer *packer, const uint32_t *states) {
+    const uint32_t lane = lane_id();
+
+    if (lane < STREAM_STATES)
+        ring_or(packer, packer->bit + TANS_LOG * lane, states[STREAM_STATES - 1 - lane], 0);
+    else if (lane == STREAM_STATES)
+        ring_or(packer, packer->bit + TANS_LOG * STREAM_STATES, 1, 0);
+    packer->bit += TANS_LOG * STREAM_STATES + 1;
+    flush(packer, packer->bit / 32 + 1);
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pack_blocks(Wave wave) {
     __shared__ uint32_t rings[PACK_THREADS / WARP][RING];
-    const uint32_t b = (blockIdx.x * PACK_THREADS + threadIdx.x) / WARP, lane = lane_id();
+    const uint32_t b = (blockIdx.x * PACK_THREADS + threadIdx.x) / WARP;
 
-    for (uint32_t i = lane; i < RING; i += WARP)
+    for (uint32_t i = lane_id(); i < RING; i += WARP)
         rings[threadIdx.x / WARP][i] = 0;
     __syncwarp();
     if (b >= wave.block_count || !wave.block[b].tokens || *wave.overflow)
@@ -162,7 +231,7 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
     uint8_t *to = wave.output + segment.offset + segment.header_bytes + block.payload;
     const Token<W> *end = (const Token<W> *)wave.tokens + block.first_token + block.tokens;
     Packer packer = {rings[threadIdx.x / WARP], (uint32_t *)((uintptr_t)to & ~(uintptr_t)3),
-                     (uint32_t)((uintptr_t)to & 3) * 8, 0, true};
+                     (uint32_t)((uintptr_t)to & 3) * 8, 0};
 
     for (uint32_t k = segment.classes; k-- > 0;) {
         uint32_t changes = block.changes[k], events = events_of(block, segment.flipped, k);
@@ -172,11 +241,7 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
         end -= events;
         pack_list<W>(&packer, end, events, true);
     }
-    bool state = lane < STREAM_STATES;
-
-    put_all(&packer, state ? block.states[STREAM_STATES - 1 - lane] : lane == STREAM_STATES, 0,
-            state ? TANS_LOG : lane == STREAM_STATES);
-    flush(&packer, packer.bit / 32 + 1);
+    pack_end(&packer, block.states);
 }
 
 template <unsigned W> void encode_payload_pack(const Wave &wave, cudaStream_t stream) {

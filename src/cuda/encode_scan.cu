@@ -20,7 +20,7 @@
 // Counts of one tile; there are two, so that the next tile can begin while changes of this one are
 // still looked at.
 struct TileCounts {
-    uint64_t octet[THREADS * OCTETS];      // four bits for each class
+    uint2 octet[THREADS * OCTETS];         // four bits for each class: 0 to 7, 8 to 15
     uint8_t chunk[CLASSES][THREADS];       // elements of a class in a chunk
     uint16_t group[CLASSES][GROUPS];       // in the groups before, of this tile
     uint32_t before[CLASSES];              // in the tiles before
@@ -31,7 +31,7 @@ struct TileCounts {
 
 struct ScanShared {
     TileCounts counts[2];
-    uint64_t one[SLOTS];   // a one in the field of the slot's class
+    uint2 one[SLOTS];      // a one in the field of the slot's class
     uint8_t of[SLOTS];     // the class itself
     uint16_t list[TILE];   // places of the changes in the tile
     uint32_t changes[CLASSES];
@@ -43,13 +43,19 @@ template <unsigned W, typename T> __device__ static __forceinline__ uint32_t slo
     return W == 8 ? cell_of_exponent(kind, exponent_of(kind, old)) : exponent_of(kind, old);
 }
 
+__device__ static __forceinline__ uint2 field_of(uint32_t k) {
+    uint32_t one = 1u << 4 * (k % 8);
+
+    return k < 8 ? make_uint2(one, 0) : make_uint2(0, one);
+}
+
 template <unsigned W>
 __device__ static void make_slots(const SegmentState &segment, code_kind kind, ScanShared *shared) {
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += THREADS) {
         uint32_t cell = W == 8 ? slot % EXPONENT_CELLS : cell_of_exponent(kind, slot);
 
         shared->of[slot] = segment.of[cell];
-        shared->one[slot] = UINT64_C(1) << 4 * segment.of[cell];
+        shared->one[slot] = field_of(segment.of[cell]);
     }
 }
 
@@ -65,34 +71,100 @@ __device__ static __forceinline__ uint32_t differences(const Octet<W> &x, const 
 }
 
 template <> __device__ __forceinline__ uint32_t differences<2>(const Octet<2> &x, const Octet<2> &y) {
-    uint32_t mask = 0;
+    uint32_t upper[4], all;
 
 #pragma unroll
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 4; i++) { // the upper bit of each half: whether anything of it is set
         uint32_t d = x.word[i] ^ y.word[i];
-        // the upper bit of each half: whether anything of it is set
-        uint32_t t = ((d & 0x7fff7fffu) + 0x7fff7fffu) | d;
 
-        mask |= (t >> 15 & 1) << 2 * i | (t >> 31) << (2 * i + 1);
+        upper[i] = (((d & 0x7fff7fffu) + 0x7fff7fffu) | d) & 0x80008000u;
     }
-    return mask;
+    all = upper[0] >> 15 | upper[1] >> 13 | upper[2] >> 11 | upper[3] >> 9;
+    return (all | all >> 15) & 0xff;
 }
 
 template <unsigned W>
-__device__ static __forceinline__ uint64_t count_octet(const ScanShared *shared, code_kind kind,
-                                                       const Octet<W> &old, uint32_t valid) {
-    uint64_t count = 0;
+__device__ static __forceinline__ uint2 count_octet(const ScanShared *shared, code_kind kind, const Octet<W> &old,
+                                                    uint32_t valid) {
+    uint2 count = make_uint2(0, 0);
 
-    if (valid == OCTET) {
 #pragma unroll
-        for (unsigned i = 0; i < OCTET; i++)
-            count += shared->one[slot_of<W>(kind, old.at(i))];
-    } else {
-        for (unsigned i = 0; i < valid; i++)
-            count += shared->one[slot_of<W>(kind, old.at(i))];
+    for (unsigned i = 0; i < OCTET; i++) {
+        if (i < valid) {
+            uint2 one = shared->one[slot_of<W>(kind, old.at(i))];
+
+            count.x += one.x;
+            count.y += one.y;
+        }
     }
     return count;
 }
+
+// BF16: the exponent becomes a byte when the word is shifted by one.
+__device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared *shared, const Octet<2> &old) {
+    uint2 count = make_uint2(0, 0);
+
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t shifted = old.word[i] + old.word[i];
+        uint2 low = shared->one[__byte_perm(shifted, 0, 0x4441)], high = shared->one[shifted >> 24];
+
+        count.x += low.x + high.x;
+        count.y += low.y + high.y;
+    }
+    return count;
+}
+
+__device__ static __forceinline__ bool is_bf16(code_kind kind) {
+    return kind.width == 2 && kind.exponent_shift == 7 && kind.exponent_bits == 8;
+}
+
+// ---- a tile on its way ----
+
+template <unsigned W> struct TileOctets {
+    Octet<W> old[OCTETS], next[OCTETS];
+
+    __device__ __forceinline__ void load(const cuda_block &block, bool aligned, uint32_t tile) {
+        const uint32_t first = tile / OCTET + threadIdx.x;
+
+        if (aligned && tile + TILE <= block.elements) {
+#pragma unroll
+            for (uint32_t i = 0; i < OCTETS; i++) {
+                old[i] = load_vector<W>(block.old, first + THREADS * i);
+                next[i] = load_vector<W>(block.new_, first + THREADS * i);
+            }
+        } else {
+#pragma unroll
+            for (uint32_t i = 0; i < OCTETS; i++) {
+                old[i] = load_octet<W>(block.old, aligned, first + THREADS * i, block.elements);
+                next[i] = load_octet<W>(block.new_, aligned, first + THREADS * i, block.elements);
+            }
+        }
+    }
+
+    // How many elements of an octet there are.
+    __device__ static __forceinline__ uint32_t valid(uint32_t at, uint32_t elements) {
+        return at + OCTET <= elements ? OCTET : at < elements ? elements - at : 0;
+    }
+
+    __device__ __forceinline__ void count(const ScanShared *shared, code_kind kind, bool bf16, uint32_t tile,
+                                          uint32_t elements, TileCounts *counts) const {
+#pragma unroll
+        for (uint32_t i = 0; i < OCTETS; i++) {
+            const uint32_t octet = THREADS * i + threadIdx.x;
+
+            if constexpr (W == 2) {
+                if (bf16 && tile + TILE <= elements) {
+                    counts->octet[octet] = count_octet_bf16(shared, old[i]);
+                    counts->changed[octet] = (uint8_t)differences(old[i], next[i]);
+                    continue;
+                }
+            }
+            counts->octet[octet] = count_octet<W>(shared, kind, old[i], valid(tile + OCTET * octet, elements));
+            counts->changed[octet] = (uint8_t)differences(old[i], next[i]);
+        }
+    }
+};
 
 // ---- moves of the patch before ----
 
@@ -142,8 +214,10 @@ __device__ static void correct_moved(const SegmentState &segment, code_kind kind
         uint32_t from = shared->of[slot_of<W>(kind, old)];
         uint32_t to = moved_class<W>(segment, kind, old, move_size(range.at[i]));
 
-        atomicAdd((unsigned long long *)&counts->octet[octet],
-                  (unsigned long long)((UINT64_C(1) << 4 * to) - (UINT64_C(1) << 4 * from)));
+        uint32_t *fields = (uint32_t *)&counts->octet[octet];
+
+        atomicAdd(&fields[to / 8], 1u << 4 * (to % 8));
+        atomicAdd(&fields[from / 8], 0 - (1u << 4 * (from % 8)));
         atomicOr((uint32_t *)counts->moved + octet / 4, 1u << (octet % 4 * 8 + position % OCTET));
     }
 }
@@ -151,22 +225,23 @@ __device__ static void correct_moved(const SegmentState &segment, code_kind kind
 // ---- counting ----
 
 // The counts of a thread's chunk by class, and where its changes go in the list; returns the latter.
-__device__ static uint32_t count_chunk(TileCounts *counts) {
-    const uint64_t fields = UINT64_C(0x0f0f0f0f0f0f0f0f);
-    const uint32_t t = threadIdx.x;
-    uint64_t even = 0, odd = 0;
+__device__ static uint32_t count_chunk(TileCounts *counts, uint32_t classes) {
+    const uint32_t fields = 0x0f0f0f0fu, t = threadIdx.x;
+    uint32_t bytes[4] = {0, 0, 0, 0}; // of classes 0, 2, 4, 6; 1, 3, 5, 7; 8, 10, ...; 9, 11, ...
 
 #pragma unroll
     for (uint32_t i = 0; i < OCTETS; i++) {
-        uint64_t octet = counts->octet[OCTETS * t + i];
+        uint2 octet = counts->octet[OCTETS * t + i];
 
-        even += octet & fields;
-        odd += octet >> 4 & fields;
+        bytes[0] += octet.x & fields;
+        bytes[1] += octet.x >> 4 & fields;
+        bytes[2] += octet.y & fields;
+        bytes[3] += octet.y >> 4 & fields;
     }
 #pragma unroll
-    for (uint32_t k = 0; k < CLASSES; k += 2) {
-        counts->chunk[k][t] = (uint8_t)(even >> 4 * k);
-        counts->chunk[k + 1][t] = (uint8_t)(odd >> 4 * k);
+    for (uint32_t k = 0; k < CLASSES; k++) {
+        if (k < classes)
+            counts->chunk[k][t] = (uint8_t)(bytes[k / 8 * 2 + k % 2] >> 8 * (k % 8 / 2));
     }
     uint32_t changed = (uint32_t)__popc(((const uint32_t *)counts->changed)[t]), upto = sum_up(changed);
 
@@ -235,8 +310,11 @@ __device__ static uint32_t rank_of_octet(const TileCounts *counts, uint32_t k, u
 
         rank = __dp4a(words[i], take == 4 ? ones : ones & ((1u << 8 * take) - 1), rank);
     }
-    for (uint32_t i = 4 * chunk; i < octet; i++)
-        rank += (uint32_t)(counts->octet[i] >> 4 * k) & 15;
+#pragma unroll
+    for (uint32_t i = 0; i < OCTETS - 1; i++) {
+        if (4 * chunk + i < octet)
+            rank += ((const uint32_t *)&counts->octet[4 * chunk + i])[k / 8] >> 4 * (k % 8) & 15;
+    }
     return rank;
 }
 
@@ -318,7 +396,8 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wa
     const MoveRange range =
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
     uint32_t before = 0, changes = 0;
-    Octet<W> old[OCTETS], next[OCTETS];
+    const bool bf16 = is_bf16(kind);
+    TileOctets<W> octets;
     ulp_sum sum = {{0, 0}};
 
     make_slots<W>(segment, kind, shared);
@@ -326,33 +405,26 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wa
         shared->changes[threadIdx.x] = 0;
     if (threadIdx.x == 0)
         shared->page_count = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < OCTETS; i++) {
-        old[i] = load_octet<W>(block.old, aligned, THREADS * i + threadIdx.x, block.elements);
-        next[i] = load_octet<W>(block.new_, aligned, THREADS * i + threadIdx.x, block.elements);
-    }
+    for (uint32_t i = threadIdx.x; i < sizeof shared->counts / 4; i += THREADS)
+        ((uint32_t *)shared->counts)[i] = 0; // chunks of classes that there are not stay zero
+    octets.load(block, aligned, 0);
     __syncthreads();
     for (uint32_t tile = 0; tile < block.elements; tile += TILE) {
         TileCounts *counts = &shared->counts[tile / TILE % 2];
 
-#pragma unroll
-        for (uint32_t i = 0; i < OCTETS; i++) {
-            uint32_t octet = THREADS * i + threadIdx.x, at = tile + OCTET * octet;
-            uint32_t valid = at + OCTET <= block.elements ? OCTET : at < block.elements ? block.elements - at : 0;
-
-            counts->octet[octet] = count_octet<W>(shared, kind, old[i], valid);
-            counts->changed[octet] = (uint8_t)differences(old[i], next[i]);
-            if (HISTORY)
-                counts->moved[octet] = 0;
-            old[i] = load_octet<W>(block.old, aligned, octet + (tile + TILE) / OCTET, block.elements);
-            next[i] = load_octet<W>(block.new_, aligned, octet + (tile + TILE) / OCTET, block.elements);
+        octets.count(shared, kind, bf16, tile, block.elements, counts);
+        if (HISTORY) {
+            for (uint32_t i = threadIdx.x; i < sizeof counts->moved / 4; i += THREADS)
+                ((uint32_t *)counts->moved)[i] = 0;
         }
+        if (tile + TILE < block.elements)
+            octets.load(block, aligned, tile + TILE);
         __syncthreads();
         if (HISTORY) {
             correct_moved<W>(segment, kind, block, range, tile, shared, counts);
             __syncthreads();
         }
-        uint32_t at = count_chunk(counts);
+        uint32_t at = count_chunk(counts, segment.classes);
 
         __syncthreads();
         before = count_groups(counts, before);

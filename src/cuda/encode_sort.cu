@@ -8,6 +8,8 @@
 #define PREFIX_THREADS 1024u
 #define SORT_SMALL 4096u // most blocks have fewer changes, and are sorted several to a processor
 
+#define LARGE_BLOCKS 132u // one to a processor
+
 // ---- where the numbers of each block go ----
 
 __device__ static uint32_t numbers_of(const BlockState &block, const SegmentState &segment) {
@@ -18,7 +20,7 @@ __device__ static uint32_t numbers_of(const BlockState &block, const SegmentStat
     return count;
 }
 
-// Segments that the CPU codes, or that do not change, take no room.
+// How many numbers there are, and who codes them.
 template <unsigned W> __global__ static void mark_elsewhere(Wave wave) {
     uint32_t b = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -26,10 +28,14 @@ template <unsigned W> __global__ static void mark_elsewhere(Wave wave) {
         return;
     uint32_t s = wave.blocks[b].segment - wave.first_segment;
 
+    wave.block[b].tokens = numbers_of(wave.block[b], wave.segment[s]);
+    if (wave.block[b].changed > SORT_SMALL)
+        wave.large[atomicAdd(wave.large_count, 1u)] = b;
     if (wave.block[b].changed > SORT_LARGE<W> || wave.segment[s].changes * MANY_OF >= wave.segments[s].elements)
         wave.segment[s].elsewhere = 1;
 }
 
+// Segments that the CPU codes, or that do not change, take no room.
 __global__ static void __launch_bounds__(PREFIX_THREADS) place_tokens(Wave wave) {
     __shared__ uint64_t warp_sums[PREFIX_THREADS / WARP];
     const uint32_t each = (wave.block_count + PREFIX_THREADS - 1) / PREFIX_THREADS;
@@ -39,7 +45,8 @@ __global__ static void __launch_bounds__(PREFIX_THREADS) place_tokens(Wave wave)
     for (uint32_t b = from; b < end; b++) {
         const SegmentState &segment = segment_of(wave, wave.blocks[b]);
 
-        wave.block[b].tokens = segment.elsewhere || !segment.changes ? 0 : numbers_of(wave.block[b], segment);
+        if (segment.elsewhere || !segment.changes)
+            wave.block[b].tokens = 0;
         sum += wave.block[b].tokens;
     }
     uint64_t upto = sum_up(sum);
@@ -224,16 +231,11 @@ __device__ static void put_flipped(const BlockState &block, const SegmentState &
 }
 
 template <unsigned W, uint32_t ROOM>
-__global__ static void __launch_bounds__(THREADS) sort_blocks(Wave wave) {
-    typedef SortShared<W, ROOM> Shared;
-    DYNAMIC_SHARED(Shared, shared);
-    const BlockState &block = wave.block[blockIdx.x];
-    SegmentState &segment = segment_of(wave, wave.blocks[blockIdx.x]);
+__device__ static void sort_block(const Wave &wave, uint32_t b, SortShared<W, ROOM> *shared) {
+    const BlockState &block = wave.block[b];
+    SegmentState &segment = segment_of(wave, wave.blocks[b]);
     Token<W> *tokens = (Token<W> *)wave.tokens + block.first_token;
-    const bool small = block.changed <= SORT_SMALL;
 
-    if (!block.tokens || small != (ROOM == SORT_SMALL) || *wave.overflow)
-        return;
     for (uint32_t i = threadIdx.x; i < CLASSES * VALUE_SYMBOLS; i += THREADS)
         (&shared->symbols[0][0])[i] = 0;
     if (threadIdx.x < CLASSES)
@@ -247,7 +249,7 @@ __global__ static void __launch_bounds__(THREADS) sort_blocks(Wave wave) {
         shared->values_at[k] = upto - changes;
     }
     __syncthreads();
-    sort_changes(wave, blockIdx.x, block.changed, shared);
+    sort_changes(wave, b, block.changed, shared);
     put_changes(segment, block.changed, shared, tokens);
     put_flipped(block, segment, shared, tokens);
     __syncthreads();
@@ -257,13 +259,34 @@ __global__ static void __launch_bounds__(THREADS) sort_blocks(Wave wave) {
     }
     if (threadIdx.x < CLASSES && shared->largest[threadIdx.x])
         atomicMax(&segment.largest_gap[threadIdx.x], shared->largest[threadIdx.x]);
+    __syncthreads();
+}
+
+template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_small(Wave wave) {
+    typedef SortShared<W, SORT_SMALL> Shared;
+    DYNAMIC_SHARED(Shared, shared);
+
+    if (wave.block[blockIdx.x].tokens && wave.block[blockIdx.x].changed <= SORT_SMALL && !*wave.overflow)
+        sort_block(wave, blockIdx.x, shared);
+}
+
+// Few thread blocks go through those that are large.
+template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_large(Wave wave) {
+    typedef SortShared<W, SORT_LARGE<W>> Shared;
+    DYNAMIC_SHARED(Shared, shared);
+
+    for (uint32_t i = blockIdx.x; i < *wave.large_count && !*wave.overflow; i += gridDim.x) {
+        if (wave.block[wave.large[i]].tokens)
+            sort_block(wave, wave.large[i], shared);
+    }
 }
 
 template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream) {
     launch(mark_elsewhere<W>, (wave.block_count + THREADS - 1) / THREADS, THREADS, 0, stream, wave);
     launch(place_tokens, 1, PREFIX_THREADS, 0, stream, wave);
-    launch(sort_blocks<W, SORT_SMALL>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_SMALL>), stream, wave);
-    launch(sort_blocks<W, SORT_LARGE<W>>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_LARGE<W>>), stream, wave);
+    launch(sort_small<W>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_SMALL>), stream, wave);
+    launch(sort_large<W>, wave.block_count < LARGE_BLOCKS ? wave.block_count : LARGE_BLOCKS, THREADS, sizeof(SortShared<W, SORT_LARGE<W>>), stream,
+           wave);
 }
 
 template void encode_sort<1>(const Wave &, cudaStream_t);

@@ -31,18 +31,18 @@ struct cuda_encoder {
     DeviceArray<uint32_t> samples;
     DeviceArray<SegmentState> segment_states;
     DeviceArray<BlockState> block_states;
-    DeviceArray<uint32_t> entries, pages;
+    DeviceArray<uint32_t> entries, pages, large;
     DeviceArray<uint8_t> values, tokens, output;
     DeviceArray<cuda_segment_report> reports;
     DeviceArray<unsigned long long> no_sums; // where a repeated wave adds to
-    DeviceArray<uint32_t> counters;          // pages used, overflow
+    DeviceArray<uint32_t> counters;          // entries used, overflow, large blocks
     DeviceArray<uint64_t> output_used;
 };
 
 size_t cuda_encoder_bytes(const cuda_encoder *encoder) {
     return encoder->device_segments.bytes() + encoder->device_blocks.bytes() + encoder->samples.bytes() +
            encoder->segment_states.bytes() + encoder->block_states.bytes() + encoder->entries.bytes() +
-           encoder->pages.bytes() + encoder->values.bytes() + encoder->tokens.bytes() + encoder->output.bytes() +
+           encoder->pages.bytes() + encoder->large.bytes() + encoder->values.bytes() + encoder->tokens.bytes() + encoder->output.bytes() +
            encoder->reports.bytes() + encoder->no_sums.bytes();
 }
 
@@ -114,6 +114,8 @@ static enum ulp_status reserve(cuda_encoder *encoder, unsigned width, const Wave
     if (!status)
         status = encoder->block_states.reserve(blocks);
     if (!status)
+        status = encoder->large.reserve(blocks);
+    if (!status)
         status = encoder->pages.reserve(blocks * PAGES_OF_BLOCK);
     return status;
 }
@@ -170,6 +172,8 @@ static Wave wave_of(cuda_encoder *encoder, const WaveRange &range, const cuda_mo
     wave.pages = encoder->pages.data;
     wave.entries_used = encoder->counters.data;
     wave.entry_limit = (uint32_t)pools.entries;
+    wave.large = encoder->large.data;
+    wave.large_count = encoder->counters.data + 2;
     wave.tokens = encoder->tokens.data;
     wave.token_limit = pools.tokens;
     wave.sums = (unsigned long long *)sums;
@@ -248,7 +252,7 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
     if (!status)
         status = encoder->reports.reserve(encoder->segments.size());
     if (!status)
-        status = encoder->counters.reserve(2);
+        status = encoder->counters.reserve(3);
     if (!status)
         status = encoder->output_used.reserve(1);
     if (!status)
@@ -292,32 +296,41 @@ static void leave(cuda_segment_report *report) {
     report->bytes = 0;
 }
 
-// A wave that did not fit is repeated in halves.
-static enum ulp_status repeat(cuda_encoder *encoder, std::vector<WaveRange> waves, const cuda_moves *moves,
+// What to do about a wave that did not fit: its halves are to be run or, of a single segment, it again.
+static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::vector<WaveRange> *todo) {
+    const uint32_t full = reports[wave.first].elsewhere, half = (wave.count + 1) / 2;
+
+    if (full <= 1)
+        return;
+    if (wave.count == 1 && full & FULL_POOL) {
+        leave(&reports[wave.first]);
+        return;
+    }
+    if (wave.count > half)
+        todo->push_back({wave.first + half, wave.count - half});
+    todo->push_back({wave.first, half});
+}
+
+static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
                               cudaStream_t stream, cuda_segment_report *reports) {
-    while (!waves.empty()) {
-        const WaveRange wave = waves.back(), half = {wave.first, (wave.count + 1) / 2};
-        const uint32_t full = reports[wave.first].elsewhere;
+    std::vector<WaveRange> todo;
+
+    for (const WaveRange &wave : waves)
+        cut_again(wave, reports, &todo);
+    while (!todo.empty()) {
+        const WaveRange wave = todo.back();
         enum ulp_status status = ULP_OK;
 
-        waves.pop_back();
-        if (full <= 1)
-            continue;
-        if (wave.count == 1 && full & FULL_POOL) {
-            leave(&reports[wave.first]);
-            continue;
-        }
-        if (wave.count > half.count)
-            waves.push_back({wave.first + half.count, wave.count - half.count});
-        waves.push_back(half);
-        if (full & FULL_OUTPUT)
+        todo.pop_back();
+        if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
         if (!status)
-            status = run_wave(encoder, half, moves, (uint64_t *)encoder->no_sums.data, stream);
+            status = run_wave(encoder, wave, moves, (uint64_t *)encoder->no_sums.data, stream);
         if (!status)
-            status = read_some(encoder, half, stream, reports);
+            status = read_some(encoder, wave, stream, reports);
         if (status)
             return status;
+        cut_again(wave, reports, &todo);
     }
     return ULP_OK;
 }

@@ -88,7 +88,7 @@ void encode_bench(int log2_elements) {
 
     must(cudaMalloc(&old, elements * 2), "allocating");
     must(cudaMalloc(&next, elements * 2), "allocating");
-    make_weights<<<132 * 8, 256>>>(old, next, elements, 5.2e-7f);
+    make_weights<<<132 * 8, 256>>>(old, next, elements, 3.2e-7f);
     cuda_plan plan = make_plan(elements, old, next, &segments, &blocks);
     std::vector<cuda_segment_report> reports(segments.size());
 

@@ -373,6 +373,9 @@ void encode_cases(const struct cuda_ops *ops, uint64_t scale) {
         tiny[i] = (struct shape){i % 5 ? "BF16" : "F32", next_random() % 90};
     check_case(ops, "tiny tensors", tiny, sizeof tiny / sizeof *tiny, 30, 0, 0, plain);
     check_case(ops, "tiny, with history", tiny, sizeof tiny / sizeof *tiny, 30, 10, 0, plain);
+    const struct shape kinds[] = {{"BF16", 90000 * scale}, {"F16", 80000 * scale}, {"U16", 70000 * scale}};
+
+    check_case(ops, "more than has room", kinds, 3, 15, 0, 0, (struct cuda_encoder_options){1, 1});
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
         mixed[i] = (struct shape){dtypes[next_random() % 10], next_random() % (20000 * scale)};
     check_case(ops, "mixed", mixed, sizeof mixed / sizeof *mixed, 50, 0, 0, plain);

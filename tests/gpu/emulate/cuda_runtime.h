@@ -22,7 +22,7 @@
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 
-struct uint2 {
+struct alignas(8) uint2 {
     unsigned x, y;
 };
 struct alignas(16) uint4 {
@@ -31,6 +31,7 @@ struct alignas(16) uint4 {
 struct alignas(16) ulonglong2 {
     unsigned long long x, y;
 };
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 struct uint3 {
     unsigned x, y, z;
 };

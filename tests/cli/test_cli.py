@@ -39,6 +39,11 @@ class Cli(CliCase):
                 self.assertIn(f"$ ulpsync {verb} ", done.stdout)
                 self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
 
+    def test_index_of_the_documents_lists_every_verb(self):
+        index = (pathlib.Path(__file__).parents[2] / "docs/README.md").read_text()
+        for verb in re.findall(r"^  (\w+) ", run("--help").stdout, re.M):
+            self.assertRegex(index, rf"(?m)^\| `{verb}\b", f"the table of verbs in docs/README.md lacks {verb}")
+
     def test_manual_page_holds_the_text_of_the_help(self):
         page = run("help", "--man", "digest").stdout
         self.assertTrue(page.startswith(".TH ULPSYNC"))

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char about[] =
+const char help_about[] =
     "ulpsync sends new model weights to every worker by sending only the bits that\n"
     "moved. Models are safetensors files or directories of them.\n";
 
-static const char exit_codes[] =
+const char help_exit_codes[] =
     "0 is success, 2 a mistake on the command line. Every other failure has its own\n"
     "code, the number of its ULP_E_... status: 20 not found, 23 disk full, 30 a file\n"
     "cut short, 56 a patch for other weights, and so on. 'ulpsync help codes' lists\n"
@@ -78,85 +78,33 @@ static const char *const group_names[CLI_GROUPS] = {[CLI_RUNS] = "Runs",
                                                     [CLI_MODELS] = "Models",
                                                     [CLI_TRIALS] = "Trying and measuring"};
 
-static bool starts_group(size_t verb) {
-    return !verb || cli_verbs[verb]->group != cli_verbs[verb - 1]->group;
+const char *help_heading(size_t verb) {
+    const bool first = !verb || cli_verbs[verb]->group != cli_verbs[verb - 1]->group;
+
+    return first ? group_names[cli_verbs[verb]->group] : NULL;
+}
+
+const char *help_code_name(int code) {
+    const char *name = ulp_status_name((enum ulp_status)code);
+
+    return strcmp(name, "ULP_E_UNKNOWN") != 0 ? name : NULL;
+}
+
+void help_codes(void) {
+    for (int code = 0; code <= HELP_CODE_MAX; code++) {
+        if (help_code_name(code))
+            printf("%3d  %-20s %s\n", code, help_code_name(code),
+                   ulp_status_advice((enum ulp_status)code));
+    }
 }
 
 void help_program(void) {
-    printf("Usage: ulpsync VERB ...\n\n%s", about);
+    printf("Usage: ulpsync VERB ...\n\n%s", help_about);
     for (size_t i = 0; cli_verbs[i]; i++) {
-        if (starts_group(i))
-            printf("\n%s:\n", group_names[cli_verbs[i]->group]);
+        if (help_heading(i))
+            printf("\n%s:\n", help_heading(i));
         printf("  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     }
     printf("\n'ulpsync VERB --help' teaches a verb; 'ulpsync --version' names this version.\n");
-    printf("\nExit codes:\n%s", exit_codes);
-}
-
-/* One character of text. A dot or quote could be a roff request, a dash could become a hyphen. */
-static void print_roff_character(char c) {
-    if (c == '.' || c == '\'')
-        printf("\\&%c", c);
-    else if (c == '-')
-        fputs("\\-", stdout);
-    else if (c == '\\')
-        fputs("\\e", stdout);
-    else
-        putchar(c);
-}
-
-static void print_roff(const char *text) {
-    while (*text)
-        print_roff_character(*text++);
-}
-
-static void print_roff_section(const char *title, const char *text, bool verbatim) {
-    printf(".SH %s\n%s", title, verbatim ? ".nf\n" : "");
-    for (; *text; text++) {
-        if (!verbatim && text[0] == '\n' && text[1] == '\n')
-            fputs("\n.PP", stdout); /* empty lines are paragraphs */
-        else
-            print_roff_character(*text);
-    }
-    fputs(verbatim ? ".fi\n" : "", stdout);
-}
-
-static void manual_page_of_program(void) {
-    printf(".TH ULPSYNC 1 \"\" \"ulpsync %s\"\n.SH NAME\nulpsync \\- ", ulp_version());
-    print_roff("send new model weights by sending only the bits that moved");
-    printf("\n.SH SYNOPSIS\n.B ulpsync\nVERB ...\n");
-    print_roff_section("DESCRIPTION", about, false);
-    puts(".SH VERBS");
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        if (starts_group(i))
-            printf(".SS %s\n", group_names[cli_verbs[i]->group]);
-        printf(".TP\n.BR ulpsync\\-%s (1)\n%s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
-    }
-    print_roff_section("EXIT STATUS", exit_codes, false);
-}
-
-void manual_page(const struct cli_verb *verb) {
-    if (!verb) {
-        manual_page_of_program();
-        return;
-    }
-    printf(".TH ULPSYNC\\-%s 1 \"\" \"ulpsync %s\"\n.SH NAME\n", verb->name, ulp_version());
-    printf("ulpsync\\-%s \\- %s\n.SH SYNOPSIS\n.B ulpsync %s\n", verb->name, verb->summary,
-           verb->name);
-    print_roff(verb->operands);
-    putchar('\n');
-    print_roff_section("DESCRIPTION", verb->description, false);
-    puts(".SH OPTIONS");
-    for (const struct cli_option *o = verb->options; o->name; o++) {
-        fputs(".TP\n.B ", stdout);
-        if (o->letter)
-            printf("\\-%c, ", o->letter);
-        printf("\\-\\-%s", o->name);
-        printf(o->value ? " %s\n" : "\n", o->value);
-        print_roff(o->meaning);
-        putchar('\n');
-    }
-    print_roff_section("EXAMPLES", verb->examples, true);
-    print_roff_section("EXIT STATUS", exit_codes, false);
-    puts(".SH SEE ALSO\n.BR ulpsync (1)");
+    printf("\nExit codes:\n%s", help_exit_codes);
 }

@@ -51,15 +51,6 @@ static enum ulp_status unknown_verb(const char *name) {
                     name);
 }
 
-static void list_codes(void) {
-    for (int code = 0; code < 126; code++) {
-        const char *name = ulp_status_name((enum ulp_status)code);
-
-        if (strcmp(name, "ULP_E_UNKNOWN") != 0)
-            printf("%3d  %-20s %s\n", code, name, ulp_status_advice((enum ulp_status)code));
-    }
-}
-
 /* help, help VERB, help codes, and the form that installs manual pages: help --man [VERB] */
 static enum ulp_status run_help(int count, char **words) {
     bool manual = count > 0 && !strcmp(words[0], "--man");
@@ -67,7 +58,7 @@ static enum ulp_status run_help(int count, char **words) {
     const struct cli_verb *verb = topic ? find_verb(topic) : NULL;
 
     if (topic && !strcmp(topic, "codes")) {
-        list_codes();
+        help_codes();
         return ULP_OK;
     }
     if (topic && !verb)

@@ -39,6 +39,11 @@ class Cli(CliCase):
                 self.assertIn(f"$ ulpsync {verb} ", done.stdout)
                 self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
 
+    def test_index_of_the_documents_lists_every_verb(self):
+        index = (pathlib.Path(__file__).parents[2] / "docs/README.md").read_text()
+        for verb in re.findall(r"^  (\w+) ", run("--help").stdout, re.M):
+            self.assertRegex(index, rf"(?m)^\| `{verb}\b", f"the table of verbs in docs/README.md lacks {verb}")
+
     def test_manual_page_holds_the_text_of_the_help(self):
         page = run("help", "--man", "digest").stdout
         self.assertTrue(page.startswith(".TH ULPSYNC"))
@@ -49,6 +54,14 @@ class Cli(CliCase):
             shown = subprocess.run(["man", "-l", source], capture_output=True, text=True, env={**os.environ, "MANWIDTH": "80"})
             self.assertIn("NAME", shown.stdout)
             self.assertEqual(shown.stderr, "")
+
+    def test_manual_page_of_the_program_lists_verbs_and_exit_codes(self):
+        page = run("help", "--man").stdout
+        for line in run("help", "codes").stdout.splitlines():
+            code, name, _ = line.split(maxsplit=2)
+            self.assertIn(f"\n.B {code} {name}\n", page)
+        for verb in re.findall(r"^  (\w+) ", run("--help").stdout, re.M):
+            self.assertIn(f".BR ulpsync\\-{verb} (1)", page)
 
     def test_version_names_version_and_instruction_sets(self):
         self.assertRegex(run("--version").stdout, r"^ulpsync \d+\.\d+\.\d+ \((portable|avx2|avx512|neon)\)\n$")

@@ -75,10 +75,14 @@ struct SegmentState {
     uint64_t offset; // in the output
 };
 
+// Lists of a block, as they are read: of each class its gaps, then its values.
+#define LISTS (2 * CLASSES)
+
 struct BlockState {
     uint32_t changed;
     uint32_t seen[CLASSES], changes[CLASSES];
-    uint32_t tokens, bits; // numbers to be coded, and what they take
+    uint32_t tokens; // numbers to be coded ...
+    uint32_t bits[LISTS]; // ... and what those of each list take
     uint32_t bytes;
     uint32_t states[STREAM_STATES];
     uint64_t first_token;
@@ -88,6 +92,13 @@ struct BlockState {
 // The events of a class: its changes or, in a flipped one, the elements that do not change.
 __device__ static __forceinline__ uint32_t events_of(const BlockState &block, uint32_t flipped, uint32_t k) {
     return k < flipped ? block.changes[k] : block.seen[k] - block.changes[k];
+}
+
+__device__ static __forceinline__ uint32_t numbers_of_list(const BlockState &block, uint32_t classes, uint32_t flipped,
+                                                           uint32_t list) {
+    if (list / 2 >= classes)
+        return 0;
+    return list % 2 ? block.changes[list / 2] : events_of(block, flipped, list / 2);
 }
 
 // A number of the stream and, once it is coded, the bits that its state put out: how many, and which.

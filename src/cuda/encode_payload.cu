@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twin: code/payload_write.c. The eight states do not depend on each other, only where their bits end up
 // depends on all of them. So each number is coded first, a thread for each state, which leaves beside it
-// the bits that its state puts out; then all bits are put where they belong, a warp for each block.
+// the bits that its state puts out; then all bits are put where they belong, a warp for each list.
 #include "cuda/encode.cuh"
 
 #define CODE_THREADS 128u
-#define PACK_THREADS 256u
+#define PACK_THREADS 128u
 
 // ---- coding ----
 
@@ -14,32 +14,38 @@
 
 template <unsigned W> struct Batch {
     Token<W> token[BATCH];
-    SymbolStep step[BATCH];
 
-    // `last` counts a state's own numbers; those in front of the first are left out.
-    __device__ __forceinline__ void load(const Token<W> *tokens, uint32_t last) {
+    // The last `BATCH` of a state's first `left` numbers, the very last one first.
+    __device__ __forceinline__ void load(const Token<W> *tokens, uint32_t left) {
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < last)
-                token[i] = tokens[STREAM_STATES * (last - 1 - i)];
+            if (i < left)
+                token[i] = tokens[STREAM_STATES * (left - 1 - i)];
         }
-    }
-
-    __device__ __forceinline__ uint32_t look_up(const EncodeTables *tables, uint32_t last, bool gaps) {
-        uint32_t extra = 0;
-
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < last) {
-                Symbol symbol = gaps ? gap_symbol((uint32_t)token[i].number()) : value_symbol(token[i].number());
-
-                step[i] = tables->symbol[symbol.symbol];
-                extra += symbol.extra;
-            }
-        }
-        return extra;
     }
 };
+
+template <unsigned W> __device__ static __forceinline__ Symbol symbol_of(Token<W> token, bool gap) {
+    return gap ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
+}
+
+__device__ static __forceinline__ uint32_t next_state(const EncodeTables *tables, SymbolStep step, uint32_t state,
+                                                      uint32_t *out) {
+    *out = (state + step.bits) >> 16;
+    return tables->next[(int32_t)(state >> *out) + step.offset];
+}
+
+template <unsigned W>
+__device__ static __forceinline__ uint32_t code_one(Token<W> *at, const EncodeTables *tables, bool gaps, uint32_t *state) {
+    Token<W> token = *at;
+    Symbol symbol = symbol_of(token, gaps);
+    uint32_t out, next = next_state(tables, tables->symbol[symbol.symbol], *state, &out);
+
+    token.put(*state & ((1u << out) - 1), out);
+    *at = token;
+    *state = next;
+    return out + symbol.extra;
+}
 
 // From the last number of this thread's state to its first.
 template <unsigned W>
@@ -47,64 +53,67 @@ __device__ static uint32_t code_list(Token<W> *tokens, uint32_t count, const Enc
                                      uint32_t *state) {
     const uint32_t turn = threadIdx.x % STREAM_STATES;
     uint32_t s = *state, bits = 0, left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
-    Batch<W> batch, next;
+    Batch<W> next;
 
     tokens += turn;
     next.load(tokens, left);
-    for (; left; left -= min(left, BATCH)) {
-        batch = next;
-        next.load(tokens, left - min(left, BATCH));
-        bits += batch.look_up(tables, left, gaps);
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < left) {
-                uint32_t out = (s + batch.step[i].bits) >> 16;
+    for (; left >= BATCH; left -= BATCH) {
+        Batch<W> batch = next;
+        SymbolStep step[BATCH];
 
-                batch.token[i].put(s & ((1u << out) - 1), out);
-                s = tables->next[(int32_t)(s >> out) + batch.step[i].offset];
-                bits += out;
-            }
+        next.load(tokens, left - BATCH);
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++) {
+            Symbol symbol = symbol_of(batch.token[i], gaps);
+
+            step[i] = tables->symbol[symbol.symbol];
+            bits += symbol.extra;
         }
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < left)
-                tokens[STREAM_STATES * (left - 1 - i)] = batch.token[i];
+            uint32_t out, after = next_state(tables, step[i], s, &out);
+
+            batch.token[i].put(s & ((1u << out) - 1), out);
+            bits += out;
+            s = after;
         }
+#pragma unroll
+        for (uint32_t i = 0; i < BATCH; i++)
+            tokens[STREAM_STATES * (left - 1 - i)] = batch.token[i];
     }
+    while (left-- > 0)
+        bits += code_one<W>(tokens + STREAM_STATES * left, tables, gaps, &s);
     *state = s;
     return bits;
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
     const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES;
-    uint32_t state = TANS_STATES, bits = 0;
+    const bool active = b < wave.block_count && wave.block[b].tokens;
+    uint32_t state = TANS_STATES, total = 0;
 
     if (*wave.overflow)
         return;
-    if (b < wave.block_count && wave.block[b].tokens) {
-        const BlockState &block = wave.block[b];
-        const SegmentState &segment = segment_of(wave, wave.blocks[b]);
-        Token<W> *end = (Token<W> *)wave.tokens + block.first_token + block.tokens;
+    BlockState &block = wave.block[active ? b : 0];
+    const SegmentState &segment = segment_of(wave, wave.blocks[active ? b : 0]);
+    Token<W> *end = (Token<W> *)wave.tokens + block.first_token + block.tokens;
 
-        for (uint32_t k = segment.classes; k-- > 0;) {
-            uint32_t changes = block.changes[k], events = events_of(block, segment.flipped, k);
+    for (uint32_t list = LISTS; list-- > 0;) {
+        uint32_t count = active ? numbers_of_list(block, segment.classes, segment.flipped, list) : 0;
+        const EncodeTables *tables = list % 2 ? &segment.values[list / 2] : &segment.gaps[list / 2];
 
-            end -= changes;
-            bits += code_list<W>(end, changes, &segment.values[k], false, &state);
-            end -= events;
-            bits += code_list<W>(end, events, &segment.gaps[k], true, &state);
-        }
+        end -= count;
+        uint32_t bits = count ? code_list<W>(end, count, tables, list % 2 == 0, &state) : 0;
+
+        for (int by = STREAM_STATES / 2; by > 0; by /= 2)
+            bits += __shfl_xor_sync(ALL_LANES, bits, by);
+        if (active && threadIdx.x % STREAM_STATES == 0)
+            block.bits[list] = bits;
+        total += bits;
     }
-    for (int by = STREAM_STATES / 2; by > 0; by /= 2)
-        bits += __shfl_xor_sync(ALL_LANES, bits, by);
-    if (b < wave.block_count) {
-        BlockState &block = wave.block[b];
-
+    if (active) {
         block.states[threadIdx.x % STREAM_STATES] = state - TANS_STATES;
-        if (threadIdx.x % STREAM_STATES == 0) {
-            block.bits = bits;
-            block.bytes = block.tokens ? (bits + STREAM_STATES * TANS_LOG + 1 + 7) / 8 : 0;
-        }
+        block.bytes = (total + STREAM_STATES * TANS_LOG + 1 + 7) / 8;
     }
 }
 
@@ -122,9 +131,10 @@ template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t st
 
 struct Packer {
     uint32_t *ring;
-    uint32_t *to;  // word that bit 0 of the stream is in
-    uint32_t bit;  // next one, from the start of *to
-    uint32_t done; // words written
+    uint32_t *to;    // words of the output
+    uint32_t bit;    // next one, from the start of *to
+    uint32_t first;  // word
+    uint32_t done;   // words before this are written
 };
 
 __device__ static __forceinline__ void ring_or(Packer *packer, uint32_t at, uint64_t value, uint32_t high) {
@@ -150,7 +160,7 @@ __device__ static void flush(Packer *packer, uint32_t upto) {
         uint32_t word = packer->ring[i % RING];
 
         packer->ring[i % RING] = 0;
-        if (i == 0 || i == packer->bit / 32)
+        if (i == packer->first || i == packer->bit / 32)
             atomicOr(&packer->to[i], word);
         else
             packer->to[i] = word;
@@ -205,48 +215,55 @@ __device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_
     }
 }
 
+__device__ static Packer packer_at(uint32_t *ring, uint8_t *payload, uint32_t bit) {
+    const uint32_t start = (uint32_t)((uintptr_t)payload & 3) * 8 + bit;
+
+    return {ring, (uint32_t *)((uintptr_t)payload & ~(uintptr_t)3), start, start / 32, start / 32};
+}
+
 // The states, the last one first, then the mark of the end.
-__device__ static void pack_end(Packer *packer, const uint32_t *states) {
+__device__ static void pack_end(Packer packer, const uint32_t *states) {
     const uint32_t lane = lane_id();
 
     if (lane < STREAM_STATES)
-        ring_or(packer, packer->bit + TANS_LOG * lane, states[STREAM_STATES - 1 - lane], 0);
+        ring_or(&packer, packer.bit + TANS_LOG * lane, states[STREAM_STATES - 1 - lane], 0);
     else if (lane == STREAM_STATES)
-        ring_or(packer, packer->bit + TANS_LOG * STREAM_STATES, 1, 0);
-    packer->bit += TANS_LOG * STREAM_STATES + 1;
-    flush(packer, packer->bit / 32 + 1);
+        ring_or(&packer, packer.bit + TANS_LOG * STREAM_STATES, 1, 0);
+    packer.bit += TANS_LOG * STREAM_STATES + 1;
+    flush(&packer, packer.bit / 32 + 1);
 }
 
+// A thread block for each block. What is read last comes first in the payload.
 template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pack_blocks(Wave wave) {
     __shared__ uint32_t rings[PACK_THREADS / WARP][RING];
-    const uint32_t b = (blockIdx.x * PACK_THREADS + threadIdx.x) / WARP;
+    const uint32_t warp = threadIdx.x / WARP, lane = lane_id();
+    const BlockState &block = wave.block[blockIdx.x];
 
-    for (uint32_t i = lane_id(); i < RING; i += WARP)
-        rings[threadIdx.x / WARP][i] = 0;
-    __syncwarp();
-    if (b >= wave.block_count || !wave.block[b].tokens || *wave.overflow)
+    if (!block.tokens || *wave.overflow)
         return;
-    const BlockState &block = wave.block[b];
-    const SegmentState &segment = segment_of(wave, wave.blocks[b]);
-    uint8_t *to = wave.output + segment.offset + segment.header_bytes + block.payload;
-    const Token<W> *end = (const Token<W> *)wave.tokens + block.first_token + block.tokens;
-    Packer packer = {rings[threadIdx.x / WARP], (uint32_t *)((uintptr_t)to & ~(uintptr_t)3),
-                     (uint32_t)((uintptr_t)to & 3) * 8, 0};
+    for (uint32_t i = lane; i < RING; i += WARP)
+        rings[warp][i] = 0;
+    __syncwarp();
+    const SegmentState &segment = segment_of(wave, wave.blocks[blockIdx.x]);
+    const Token<W> *tokens = (const Token<W> *)wave.tokens + block.first_token;
+    uint8_t *payload = wave.output + segment.offset + segment.header_bytes + block.payload;
+    uint32_t count = numbers_of_list(block, segment.classes, segment.flipped, lane), bits = block.bits[lane];
+    uint32_t from = sum_up(count) - count, upto = sum_up(bits), total = __shfl_sync(ALL_LANES, upto, 31);
 
-    for (uint32_t k = segment.classes; k-- > 0;) {
-        uint32_t changes = block.changes[k], events = events_of(block, segment.flipped, k);
+    for (uint32_t list = warp; list < 2 * segment.classes; list += PACK_THREADS / WARP) {
+        uint32_t here = __shfl_sync(ALL_LANES, count, (int)list);
+        Packer packer = packer_at(rings[warp], payload, total - __shfl_sync(ALL_LANES, upto, (int)list));
 
-        end -= changes;
-        pack_list<W>(&packer, end, changes, false);
-        end -= events;
-        pack_list<W>(&packer, end, events, true);
+        pack_list<W>(&packer, tokens + __shfl_sync(ALL_LANES, from, (int)list), here, list % 2 == 0);
+        if (here)
+            flush(&packer, packer.bit / 32 + 1);
     }
-    pack_end(&packer, block.states);
+    if (warp == 0)
+        pack_end(packer_at(rings[warp], payload, total), block.states);
 }
 
 template <unsigned W> void encode_payload_pack(const Wave &wave, cudaStream_t stream) {
-    launch(pack_blocks<W>, (wave.block_count * WARP + PACK_THREADS - 1) / PACK_THREADS, PACK_THREADS, 0, stream,
-           wave);
+    launch(pack_blocks<W>, wave.block_count, PACK_THREADS, 0, stream, wave);
 }
 
 template void encode_payload_code<1>(const Wave &, cudaStream_t);

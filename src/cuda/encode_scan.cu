@@ -18,8 +18,7 @@
 #define LISTED 1024u // changes that are listed at a time; a tile has seldom as many
 #define SLOTS 256u // exponents of eight bits; wider ones are cells
 
-// Counts of one tile; there are two, so that the next tile can begin while changes of this one are
-// still looked at.
+// Counts of one tile.
 struct alignas(16) TileCounts {
     uint2 octet[THREADS * OCTETS];         // four bits for each class: 0 to 7, 8 to 15
     alignas(16) uint8_t chunk[CLASSES][THREADS];     // elements of a class in a chunk
@@ -41,8 +40,8 @@ template <unsigned W> struct KeptOctet {
 };
 
 template <unsigned W> struct ScanShared {
-    TileCounts counts[2];
-    KeptOctet<W> kept[2][KEPT<W>];
+    TileCounts counts;
+    KeptOctet<W> kept[KEPT<W>];
     uint2 one[SLOTS];      // a one in the field of the slot's class
     uint8_t of[SLOTS];     // the class itself
     uint16_t list[LISTED]; // places of changes in the tile
@@ -83,15 +82,11 @@ __device__ static __forceinline__ uint32_t differences(const Octet<W> &x, const 
 }
 
 template <> __device__ __forceinline__ uint32_t differences<2>(const Octet<2> &x, const Octet<2> &y) {
-    uint32_t upper[4], all;
+    uint32_t all = 0;
 
 #pragma unroll
-    for (unsigned i = 0; i < 4; i++) { // the upper bit of each half: whether anything of it is set
-        uint32_t d = x.word[i] ^ y.word[i];
-
-        upper[i] = (((d & 0x7fff7fffu) + 0x7fff7fffu) | d) & 0x80008000u;
-    }
-    all = upper[0] >> 15 | upper[1] >> 13 | upper[2] >> 11 | upper[3] >> 9;
+    for (unsigned i = 0; i < 4; i++) // of each half a one, if anything of it differs
+        all += __vminu2(x.word[i] ^ y.word[i], 0x00010001u) << 2 * i;
     return (all | all >> 15) & 0xff;
 }
 
@@ -112,14 +107,17 @@ __device__ static __forceinline__ uint2 count_octet(const ScanShared<W> *shared,
     return count;
 }
 
-// BF16: the exponent becomes a byte when the word is shifted by one.
+// By the exponent, which stands eightfold in the bits of an offset into the table.
+__device__ static __forceinline__ uint2 one_at(const ScanShared<2> *shared, uint32_t offset) {
+    return *(const uint2 *)((const uint8_t *)shared->one + (offset & 8 * (SLOTS - 1)));
+}
+
 __device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared<2> *shared, const Octet<2> &old) {
     uint2 count = make_uint2(0, 0);
 
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        uint32_t shifted = old.word[i] + old.word[i];
-        uint2 low = shared->one[__byte_perm(shifted, 0, 0x4441)], high = shared->one[shifted >> 24];
+        uint2 low = one_at(shared, old.word[i] >> 4), high = one_at(shared, old.word[i] >> 20);
 
         count.x += low.x + high.x;
         count.y += low.y + high.y;
@@ -168,7 +166,7 @@ template <unsigned W> struct TileOctets {
         uint32_t slot = atomicAdd(&counts->kept, 1u);
 
         if (slot < KEPT<W>)
-            shared->kept[counts - shared->counts][slot] = {old[i], next[i]};
+            shared->kept[slot] = {old[i], next[i]};
         counts->slot[octet] = (uint8_t)(slot < KEPT<W> ? slot : NOT_KEPT);
     }
 
@@ -383,7 +381,7 @@ template <unsigned W> struct Around {
                                       uint32_t tile, uint32_t octet) {
         const uint32_t slot = counts->slot[octet];
 
-        kept = slot < KEPT<W> ? &shared->kept[counts - shared->counts][slot] : nullptr;
+        kept = slot < KEPT<W> ? &shared->kept[slot] : nullptr;
         old = kept ? (const T *)&kept->old : (const T *)block.old + tile + OCTET * octet;
         next = kept ? (const T *)&kept->next : (const T *)block.new_ + tile + OCTET * octet;
     }
@@ -440,7 +438,7 @@ __device__ static void deliver_sum(ulp_sum sum, unsigned long long *lanes) {
 }
 
 template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? 7 : 4) scan_blocks(Wave wave) {
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wave wave) {
     typedef typename Element<W>::type T;
     DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
@@ -451,6 +449,7 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 7 : 4) scan_blocks(Wa
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
     uint32_t before = 0, changes = 0;
     const bool bf16 = is_bf16(kind);
+    TileCounts *counts = &shared->counts;
     TileOctets<W> octets;
     ulp_sum sum = {{0, 0}};
 
@@ -459,20 +458,16 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 7 : 4) scan_blocks(Wa
         shared->changes[threadIdx.x] = 0;
     if (threadIdx.x == 0)
         shared->page_count = 0;
-    for (uint32_t i = threadIdx.x; i < sizeof shared->counts / 4; i += THREADS)
-        ((uint32_t *)shared->counts)[i] = 0; // chunks of classes that there are not stay zero
-    octets.load(block, aligned, 0);
-    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < sizeof *counts / 4; i += THREADS)
+        ((uint32_t *)counts)[i] = 0; // chunks of classes that there are not stay zero
     for (uint32_t tile = 0; tile < block.elements; tile += TILE) {
-        TileCounts *counts = &shared->counts[tile / TILE % 2];
-
+        octets.load(block, aligned, tile);
+        __syncthreads();
         octets.count(shared, kind, bf16, tile, block.elements, counts);
         if (HISTORY) {
             for (uint32_t i = threadIdx.x; i < sizeof counts->moved / 4; i += THREADS)
                 ((uint32_t *)counts->moved)[i] = 0;
         }
-        if (tile + TILE < block.elements)
-            octets.load(block, aligned, tile + TILE);
         __syncthreads();
         if (HISTORY) {
             correct_moved<W>(segment, kind, block, range, tile, shared, counts);
@@ -486,14 +481,16 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 7 : 4) scan_blocks(Wa
 
         if (threadIdx.x == 0) {
             take_pages(wave, shared, block.elements, changes + total);
-            shared->counts[1 - (counts - shared->counts)].kept = 0;
+            counts->kept = 0;
         }
         for (uint32_t from = 0; from < total; from += LISTED) {
             if (from)
                 __syncthreads();
             list_changes(shared, counts, at, from);
             __syncthreads();
-            for (uint32_t i = threadIdx.x; i < min(total - from, LISTED); i += THREADS) {
+            // other warps each time, since there are often fewer changes than threads
+            for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
+                 i += THREADS) {
                 const uint32_t place = shared->list[i], entry = changes + from + i;
                 const uint32_t page = shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES;
                 const Around<W> around(shared, counts, block, tile, place / OCTET);

@@ -96,8 +96,8 @@ void encode_bench(int log2_elements) {
     must(cudaMemset(sums, 0, 16 * segments.size()), "clearing");
     float compare_ms = best_ms([&] { compare<<<132 * 16, 512>>>((uint4 *)old, (uint4 *)next, elements / 8, (unsigned *)sums); });
 
-    for (unsigned waves : {1u, 2u, 4u, 8u, 0u}) {
-        cuda_encoder_options options = {waves == 1 ? 250u : waves == 2 ? 120u : waves == 4 ? 70u : 0u, waves};
+    for (unsigned waves : {1u, 4u, 8u, 0u}) {
+        cuda_encoder_options options = {waves == 1 ? 500u : waves == 4 ? 120u : waves == 8 ? 60u : 0u, waves};
 
         if (cuda_encoder_new(&plan, &options, &encoder))
             must(cudaErrorUnknown, "an encoder");

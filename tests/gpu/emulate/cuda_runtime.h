@@ -191,6 +191,9 @@ static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned select)
         out |= (unsigned)(both >> 8 * (select >> 4 * i & 7) & 255) << 8 * i;
     return out;
 }
+static inline unsigned __vminu2(unsigned x, unsigned y) {
+    return std::min(x & 0xffff, y & 0xffff) | std::min(x >> 16, y >> 16) << 16;
+}
 static inline unsigned __brev(unsigned x) {
     unsigned out = 0;
     for (unsigned i = 0; i < 32; i++)

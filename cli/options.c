@@ -57,7 +57,11 @@ static enum ulp_status take_option(struct cli_args *args, int count, char **word
                             option->name, option->value);
         value = words[++*at];
     }
+    if (args->given_count == CLI_GIVEN_MAX)
+        return ulp_fail(ULP_E_USAGE, "more than %u options", CLI_GIVEN_MAX);
     args->values[option - args->verb->options] = value ? value : "";
+    args->given[args->given_count].option = option;
+    args->given[args->given_count++].value = value;
     return ULP_OK;
 }
 
@@ -106,6 +110,16 @@ const char *option_text(const struct cli_args *args, const char *name) {
 
     assert(option);
     return args->values[option - args->verb->options];
+}
+
+const char *option_next(const struct cli_args *args, const char *name, unsigned *cursor) {
+    while (*cursor < args->given_count) {
+        const unsigned at = (*cursor)++;
+
+        if (!strcmp(args->given[at].option->name, name))
+            return args->given[at].value;
+    }
+    return NULL;
 }
 
 bool option_given(const struct cli_args *args, const char *name) {

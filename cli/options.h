@@ -7,12 +7,19 @@
 
 #define CLI_OPTIONS_MAX 32u
 #define CLI_OPERANDS_MAX 4096u /* as many patches as can be squashed */
+#define CLI_GIVEN_MAX 64u
 
 struct cli_args {
     const struct cli_verb *verb;
     const char *values[CLI_OPTIONS_MAX]; /* as in the verb's table; a switch that is set has "" */
     const char *operands[CLI_OPERANDS_MAX];
     unsigned operand_count;
+    /* every option in the order in which they were given, for those that may come again */
+    struct {
+        const struct cli_option *option;
+        const char *value;
+    } given[CLI_GIVEN_MAX];
+    unsigned given_count;
 };
 
 /* ULP_E_USAGE with a message when something is unknown, missing or too much. "--help" anywhere
@@ -23,6 +30,10 @@ enum ulp_status options_parse(const struct cli_verb *verb, int count, char **wor
 /* NULL when the option was not given. */
 const char *option_text(const struct cli_args *args, const char *name);
 bool option_given(const struct cli_args *args, const char *name);
+
+/* The values of an option that may be given again, one after the other; NULL behind the last.
+ * *cursor is 0 at first. */
+const char *option_next(const struct cli_args *args, const char *name, unsigned *cursor);
 
 /* Whole numbers with an optional K, M, G, B or T (powers of a thousand): "64M", "2B", "8.03B".
  * *value is left alone when the option was not given. */

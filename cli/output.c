@@ -22,69 +22,73 @@ static size_t utf8_here(const char *text) {
     return length;
 }
 
-static void print_json_string(const char *text) {
-    putchar('"');
+static FILE *file_of(const struct json_out *out) {
+    return out->to ? out->to : stdout;
+}
+
+static void print_json_string(FILE *to, const char *text) {
+    fputc('"', to);
     while (*text) {
         unsigned char c = (unsigned char)*text;
         size_t length = utf8_here(text);
 
         if (c == '"' || c == '\\')
-            printf("\\%c", c);
+            fprintf(to, "\\%c", c);
         else if (c < 0x20 || c == 0x7f)
-            printf("\\u%04x", c);
+            fprintf(to, "\\u%04x", c);
         else if (length)
-            fwrite(text, 1, length, stdout);
+            fwrite(text, 1, length, to);
         else
-            fputs("\\ufffd", stdout);
+            fputs("\\ufffd", to);
         text += length ? length : 1;
     }
-    putchar('"');
+    fputc('"', to);
 }
 
 static void next(struct json_out *out, const char *key) {
     uint32_t bit = 1u << out->depth;
 
     if (out->has_member & bit)
-        putchar(',');
+        fputc(',', file_of(out));
     out->has_member |= bit;
     if (key) {
-        print_json_string(key);
-        putchar(':');
+        print_json_string(file_of(out), key);
+        fputc(':', file_of(out));
     }
 }
 
 void json_out_begin(struct json_out *out, const char *key, char bracket) {
     if (out->depth)
         next(out, key);
-    putchar(bracket);
+    fputc(bracket, file_of(out));
     out->depth++;
     out->has_member &= ~(1u << out->depth);
 }
 
 void json_out_end(struct json_out *out, char bracket) {
-    putchar(bracket);
+    fputc(bracket, file_of(out));
     if (--out->depth == 0)
-        putchar('\n');
+        fputc('\n', file_of(out));
 }
 
 void json_out_text(struct json_out *out, const char *key, const char *text) {
     next(out, key);
-    print_json_string(text);
+    print_json_string(file_of(out), text);
 }
 
 void json_out_u64(struct json_out *out, const char *key, uint64_t value) {
     next(out, key);
-    printf("%llu", (unsigned long long)value);
+    fprintf(file_of(out), "%llu", (unsigned long long)value);
 }
 
 void json_out_bool(struct json_out *out, const char *key, bool value) {
     next(out, key);
-    fputs(value ? "true" : "false", stdout);
+    fputs(value ? "true" : "false", file_of(out));
 }
 
 void json_out_null(struct json_out *out, const char *key) {
     next(out, key);
-    fputs("null", stdout);
+    fputs("null", file_of(out));
 }
 
 void json_out_root(struct json_out *out, const char *key, const struct ulp_root *root) {
@@ -97,9 +101,9 @@ void json_out_root(struct json_out *out, const char *key, const struct ulp_root 
 void json_out_real(struct json_out *out, const char *key, double value) {
     next(out, key);
     if (isfinite(value))
-        printf("%.9g", value);
+        fprintf(file_of(out), "%.9g", value);
     else
-        fputs("null", stdout);
+        fputs("null", file_of(out));
 }
 
 static struct readable scaled(uint64_t value, double step, const char *const *units) {
@@ -137,9 +141,25 @@ static bool is_control(const char *text) {
     return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
 }
 
+/* U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 turn the direction of writing; XML has no
+ * U+FFFE and U+FFFF. */
+static bool is_deceiving(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+
+    if (s[0] == 0xe2 && s[1] == 0x80)
+        return s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+    if (s[0] == 0xe2 && s[1] == 0x81)
+        return s[2] >= 0xa6 && s[2] <= 0xa9;
+    return s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+}
+
+size_t safe_character(const char *text) {
+    return is_control(text) || is_deceiving(text) ? 0 : utf8_here(text);
+}
+
 void print_safely(FILE *to, const char *text) {
     while (*text) {
-        size_t length = is_control(text) ? 0 : utf8_here(text);
+        size_t length = safe_character(text);
 
         if (length)
             fwrite(text, 1, length, to);

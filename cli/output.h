@@ -10,6 +10,7 @@
 
 /* A JSON object or array being printed. Keys are NULL inside arrays. */
 struct json_out {
+    FILE *to; /* NULL: standard output */
     unsigned depth;
     uint32_t has_member; /* bit d: something was printed at depth d */
 };
@@ -31,6 +32,10 @@ struct readable {
 };
 struct readable readable_bytes(uint64_t bytes);
 struct readable readable_count(uint64_t count);
+
+/* Bytes of the character that stands here; 0 if it is none, or one that must not be shown as it is:
+ * it drives terminals, or turns the direction of writing. */
+size_t safe_character(const char *text);
 
 /* Prints text from outside with control characters and ill-formed UTF-8 escaped, so that it cannot
  * drive the terminal. */

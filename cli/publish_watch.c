@@ -10,7 +10,7 @@
 #define SETTLE_MS_DEFAULT 2000u
 
 struct watching {
-    const struct cli_args *args;
+    struct audience *audience;
     struct ulp_run_options options;
     struct progress_line line;
     struct ulp_progress progress;
@@ -55,7 +55,7 @@ static enum ulp_status anchor(struct watching *w) {
         return status;
     note_head(w, &report);
     if (report.fresh)
-        publish_tell(w->args, "anchor", NULL, &report);
+        publish_tell(w->audience, "anchor", NULL, &report);
     return ULP_OK;
 }
 
@@ -70,7 +70,7 @@ static enum ulp_status publish(struct watching *w, const struct checkpoint *entr
     if (status)
         return status;
     note_head(w, &report);
-    publish_tell(w->args, "publish", path, &report);
+    publish_tell(w->audience, "publish", path, &report);
     if (checkpoint_look(path) != entry->look)
         say_of(path, "changed while it was published", "a longer --settle helps");
     status = anchor(w);
@@ -174,9 +174,10 @@ static enum ulp_status stay(struct watching *w) {
     return status;
 }
 
-enum ulp_status publish_watch(const struct cli_args *args, const struct run_place *place,
+enum ulp_status publish_watch(struct audience *audience, const struct run_place *place,
                               const struct ulp_run_options *options) {
-    struct watching w = {.args = args,
+    const struct cli_args *args = audience->args;
+    struct watching w = {.audience = audience,
                          .options = *options,
                          .list = {.directory = args->operands[0]},
                          .poll_ms = POLL_MS_DEFAULT,

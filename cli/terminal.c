@@ -102,6 +102,13 @@ uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t wall_ms(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static int report(void *user, uint64_t done, uint64_t total) {
     struct progress_line *line = user;
     uint64_t now = now_ns();

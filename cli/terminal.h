@@ -45,4 +45,7 @@ void progress_end(struct progress_line *line);
 
 uint64_t now_ns(void);
 
+/* Since 1970: for labels. */
+uint64_t wall_ms(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "cli/metrics.h"
 #include "cli/output.h"
 #include "cli/runs.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 #include "cli/tiling.h"
 
@@ -22,6 +23,7 @@ struct following {
     struct progress_line line;
     struct ulp_progress progress;
     struct metrics metrics;
+    struct telling telling;
     bool told;            /* of the first look */
     enum ulp_status last; /* what was complained of */
     uint64_t poll_ms;
@@ -35,17 +37,35 @@ static void print_text(const struct following *f, const struct ulp_run_report *r
     run_fetched_text(&f->metrics.held, report);
 }
 
+static void report_json(struct json_out *out, const struct following *f,
+                        const struct ulp_run_report *report) {
+    run_record_json(out, &report->head);
+    json_out_u64(out, "held_version", report->version);
+    json_out_u64(out, "held_step", f->metrics.held.step);
+    json_out_bool(out, "fresh", report->fresh);
+    run_fetched_json(out, report);
+    run_phases_json(out, &report->phases);
+}
+
 static void print_json(const struct following *f, const struct ulp_run_report *report) {
     struct json_out out = {0};
 
     json_out_begin(&out, NULL, '{');
-    run_record_json(&out, &report->head);
-    json_out_u64(&out, "held_version", report->version);
-    json_out_u64(&out, "held_step", f->metrics.held.step);
-    json_out_bool(&out, "fresh", report->fresh);
-    run_fetched_json(&out, report);
-    run_phases_json(&out, &report->phases);
+    report_json(&out, f, report);
     json_out_end(&out, '}');
+}
+
+static void tell_others(struct following *f, const struct ulp_run_report *report, uint64_t now_ms) {
+    const uint64_t published_ms = f->metrics.held.time_ms;
+    struct json_out out;
+
+    if (!telling_begin(&f->telling, "follow", &out))
+        return;
+    if (report->fresh) /* clocks differ; what is below zero says no more than zero does */
+        json_out_u64(&out, "publish_to_active_ms",
+                     now_ms > published_ms ? now_ms - published_ms : 0);
+    report_json(&out, f, report);
+    telling_end(&f->telling, &out);
 }
 
 static void set_number(const char *name, uint64_t value) {
@@ -73,10 +93,12 @@ static enum ulp_status run_command(const struct following *f, const char *comman
 
 static enum ulp_status tell(struct following *f, const struct ulp_run_report *report) {
     const char *command = option_text(f->args, "exec");
+    const uint64_t now_ms = wall_ms();
 
     (option_given(f->args, "json") ? print_json : print_text)(f, report);
     fflush(stdout);
     f->told = true;
+    tell_others(f, report, now_ms);
     return command && report->fresh ? run_command(f, command) : ULP_OK;
 }
 
@@ -174,6 +196,10 @@ static enum ulp_status follow_on(struct following *f) {
     return status;
 }
 
+static bool stays(const struct following *f) {
+    return !option_given(f->args, "once") && !f->options.stop_at_version;
+}
+
 static enum ulp_status begin(struct following *f) {
     const char *directory = option_text(f->args, "out");
     enum ulp_status status = run_option_poll(f->args, &f->poll_ms);
@@ -188,6 +214,8 @@ static enum ulp_status begin(struct following *f) {
         status = option_slice(f->args, &f->tiling, &f->options.tile);
     if (!status)
         status = run_options_version(f->args, &f->place, &f->options);
+    if (!status)
+        status = telling_open(f->args, &f->place, stays(f), &f->telling);
     if (status)
         return status;
     f->options.progress = &f->progress;
@@ -203,8 +231,9 @@ static enum ulp_status run(const struct cli_args *args) {
     enum ulp_status status = begin(&f);
 
     if (!status)
-        status = option_given(args, "once") || f.options.stop_at_version ? once(&f) : follow_on(&f);
+        status = stays(&f) ? follow_on(&f) : once(&f);
     ulp_follower_close(f.follower);
+    telling_close(&f.telling);
     ulp_tiling_free(f.tiling);
     run_place_close(&f.place);
     return status;
@@ -225,6 +254,7 @@ static const struct cli_option options[] = {
     {"metrics", 0, "FILE",
      "Write figures for Prometheus to FILE after every look: version, lag, age, bytes, errors, "
      "time by phase."},
+    TELL_OPTION("each new version, with when and how it came to be held,"),
     RUN_OPTION_POLL("1000"),
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON_LINES,
@@ -258,7 +288,10 @@ const struct cli_verb verb_follow = {
         "shorter than it was (exit code 74), another one (77), or not signed as it must\n"
         "be (81, 82) is refused. What may pass (a run that is not there yet, a store that\n"
         "cannot be reached, a run that stands still for longer than --max-age) is waited\n"
-        "for, and said once.\n",
+        "for, and said once.\n"
+        "\n"
+        "With --tell each new version is told of in the store too, beside the run: 'ulpsync\n"
+        "top' shows who holds what since when. Give each follower a name of its own.\n",
     .examples =
         "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --once\n"
         "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --trust trusted \\\n"

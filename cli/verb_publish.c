@@ -37,6 +37,13 @@ static void print_line(const char *event, const char *path, const struct ulp_run
     putchar('\n');
 }
 
+static void report_json(struct json_out *out, const struct ulp_run_report *report) {
+    run_record_json(out, &report->head);
+    json_out_bool(out, "fresh", report->fresh);
+    run_stored_json(out, report);
+    run_phases_json(out, &report->phases);
+}
+
 static void print_json(const char *event, const char *path, const struct ulp_run_report *report) {
     struct json_out out = {0};
 
@@ -45,26 +52,37 @@ static void print_json(const char *event, const char *path, const struct ulp_run
         json_out_text(&out, "event", event);
     if (path)
         json_out_text(&out, "path", path);
-    run_record_json(&out, &report->head);
-    json_out_bool(&out, "fresh", report->fresh);
-    run_stored_json(&out, report);
-    run_phases_json(&out, &report->phases);
+    report_json(&out, report);
     json_out_end(&out, '}');
 }
 
-void publish_tell(const struct cli_args *args, const char *event, const char *path,
+/* Where the trainer keeps its checkpoints is nobody's business. */
+static void tell_others(struct audience *audience, const char *event,
+                        const struct ulp_run_report *report) {
+    struct json_out out;
+
+    if (!telling_begin(&audience->telling, event ? event : "publish", &out))
+        return;
+    report_json(&out, report);
+    notes_json(&out, &audience->notes);
+    telling_end(&audience->telling, &out);
+}
+
+void publish_tell(struct audience *audience, const char *event, const char *path,
                   const struct ulp_run_report *report) {
-    if (option_given(args, "json"))
+    if (option_given(audience->args, "json"))
         print_json(event, path, report);
     else if (event)
         print_line(event, path, report);
     else
         print_text(report);
     fflush(stdout);
+    tell_others(audience, event, report);
 }
 
-static enum ulp_status publish_one(const struct cli_args *args, const struct run_place *place,
+static enum ulp_status publish_one(struct audience *audience, const struct run_place *place,
                                    struct ulp_run_options *options) {
+    const struct cli_args *args = audience->args;
     struct ulp_run_report report = {0};
     struct progress_line line;
     struct ulp_progress progress;
@@ -79,7 +97,7 @@ static enum ulp_status publish_one(const struct cli_args *args, const struct run
                          step, options, &report);
     progress_end(&line);
     if (!status)
-        publish_tell(args, NULL, NULL, &report);
+        publish_tell(audience, NULL, NULL, &report);
     return input_explain(status, args->operands[0], "a model");
 }
 
@@ -106,6 +124,10 @@ static enum ulp_status check_usage(const struct cli_args *args) {
 
     if (!option_given(args, "state"))
         return ulp_fail(ULP_E_USAGE, "say where to keep the last version: --state DIR");
+    if (option_given(args, "note") && !option_given(args, "tell"))
+        return ulp_fail(ULP_E_USAGE, "--note goes with --tell NAME");
+    if (option_given(args, "watch") && option_given(args, "note"))
+        return ulp_fail(ULP_E_USAGE, "--note is of one step; with --watch there are many");
     if (option_given(args, "watch"))
         return option_given(args, "step")
                    ? ulp_fail(ULP_E_USAGE, "with --watch the names of the checkpoints tell the "
@@ -118,7 +140,22 @@ static enum ulp_status check_usage(const struct cli_args *args) {
     return ULP_OK;
 }
 
+static enum ulp_status publish(struct audience *audience, const struct run_place *place,
+                               struct ulp_run_options *options) {
+    enum ulp_status status = notes_read(audience->args, &audience->notes);
+
+    if (!status)
+        status = telling_open(audience->args, place, option_given(audience->args, "watch"),
+                              &audience->telling);
+    if (!status)
+        status = option_given(audience->args, "watch") ? publish_watch(audience, place, options)
+                                                       : publish_one(audience, place, options);
+    telling_close(&audience->telling);
+    return status;
+}
+
 static enum ulp_status run(const struct cli_args *args) {
+    struct audience audience = {.args = args};
     struct ulp_run_options options = {0};
     struct run_place place = {0};
     struct ulp_tiling *tiling = NULL;
@@ -132,8 +169,7 @@ static enum ulp_status run(const struct cli_args *args) {
         status = read_options(args, &place, &options);
     options.tiling = tiling;
     if (!status)
-        status = option_given(args, "watch") ? publish_watch(args, &place, &options)
-                                             : publish_one(args, &place, &options);
+        status = publish(&audience, &place, &options);
     run_place_close(&place);
     ulp_tiling_free(tiling);
     return status;
@@ -164,6 +200,9 @@ static const struct cli_option options[] = {
      "Of these, the newest N and all that leads on from them can be had; 2 unless given."},
     {"tiles", 0, "N", "Cut what is stored into N tiles, for followers with --slice K/N."},
     CLI_OPTION_LAYOUT,
+    TELL_OPTION("what was done"),
+    {"note", 0, "KEY=NUMBER",
+     "With --tell: a number to show with this step, such as reward=0.5; may be given again."},
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,
@@ -204,10 +243,16 @@ const struct cli_verb verb_publish = {
         "or end in .tmp. A checkpoint that is broken is reported once and left out until\n"
         "it changes; one that is still being written holds up those behind it. It ends\n"
         "when it is stopped (SIGTERM, Ctrl-C), which is no failure, or when somebody else\n"
-        "publishes the run.\n",
+        "publishes the run.\n"
+        "\n"
+        "With --tell what was done is left in the store too, beside the run, with times\n"
+        "and with what --note says: 'ulpsync top' shows it live. Nothing depends on it; if\n"
+        "it fails, that is said once, and the work goes on.\n",
     .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n"
                 "  $ ulpsync publish --watch checkpoints --store /mnt/rl --run r1 --state base \\\n"
-                "        --sign trainer.key\n",
+                "        --sign trainer.key\n"
+                "  $ ulpsync publish step-9 --store /mnt/rl --run r1 --state base --step 9 \\\n"
+                "        --tell trainer --note reward=0.61 --note kl=0.004\n",
     .options = options,
     .run = run,
 };

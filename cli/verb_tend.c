@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 #include "cli/runs.h"
+#include "cli/telling.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -12,32 +13,47 @@ struct tending {
     const char *state;
     struct run_place place;
     struct ulp_run_options options;
+    struct telling telling;
     uint64_t poll_ms;
     enum ulp_status last; /* what was complained of */
 };
 
-static void tell(const struct tending *t, const struct ulp_run_report *report) {
+static void report_json(struct json_out *out, const struct ulp_run_report *report) {
+    run_record_json(out, &report->head);
+    json_out_bool(out, "fresh", report->fresh);
+    run_stored_json(out, report);
+    run_fetched_json(out, report);
+    run_phases_json(out, &report->phases);
+}
+
+static void print_text(const struct ulp_run_report *report) {
+    if (report->fresh)
+        printf("version %llu: long ways of %s were added\n",
+               (unsigned long long)report->head.version, readable_bytes(report->stored_bytes).text);
+    else
+        printf("version %llu: nothing is due\n", (unsigned long long)report->head.version);
+}
+
+static void print_json(const struct ulp_run_report *report) {
     struct json_out out = {0};
 
-    if (!option_given(t->args, "json")) {
-        if (report->fresh)
-            printf("version %llu: long ways of %s were added\n",
-                   (unsigned long long)report->head.version,
-                   readable_bytes(report->stored_bytes).text);
-        else
-            printf("version %llu: nothing is due\n", (unsigned long long)report->head.version);
-        return;
-    }
     json_out_begin(&out, NULL, '{');
-    run_record_json(&out, &report->head);
-    json_out_bool(&out, "fresh", report->fresh);
-    run_stored_json(&out, report);
-    run_fetched_json(&out, report);
-    run_phases_json(&out, &report->phases);
+    report_json(&out, report);
     json_out_end(&out, '}');
 }
 
-static enum ulp_status once(const struct tending *t, bool quietly) {
+static void tell(struct tending *t, const struct ulp_run_report *report) {
+    struct json_out out;
+
+    (option_given(t->args, "json") ? print_json : print_text)(report);
+    fflush(stdout);
+    if (telling_begin(&t->telling, "tend", &out)) {
+        report_json(&out, report);
+        telling_end(&t->telling, &out);
+    }
+}
+
+static enum ulp_status once(struct tending *t, bool quietly) {
     struct ulp_run_options options = t->options;
     struct ulp_run_report report = {0};
     struct progress_line line;
@@ -49,7 +65,6 @@ static enum ulp_status once(const struct tending *t, bool quietly) {
     progress_end(&line);
     if (!status && (report.fresh || !quietly))
         tell(t, &report);
-    fflush(stdout);
     return status;
 }
 
@@ -85,7 +100,10 @@ static enum ulp_status run(const struct cli_args *args) {
     if (!status)
         status = run_options(args, &t.place, &t.options);
     if (!status)
+        status = telling_open(args, &t.place, !option_given(args, "once"), &t.telling);
+    if (!status)
         status = option_given(args, "once") ? once(&t, false) : tend_on(&t);
+    telling_close(&t.telling);
     run_place_close(&t.place);
     return status;
 }
@@ -97,6 +115,7 @@ static const struct cli_option options[] = {
     RUN_OPTION_TRUST,
     {"once", 0, NULL, "Do what is due and end, instead of staying."},
     RUN_OPTION_POLL("10000"),
+    TELL_OPTION("what was added"),
     CLI_OPTION_THREADS,
     CLI_OPTION_JSON_LINES,
     CLI_OPTION_VERBOSE,

@@ -7,6 +7,8 @@
  *     link_gaps decode OLD IN          in memory; prints how long that took
  */
 #define _POSIX_C_SOURCE 200809L
+#include "study/gaps.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +38,11 @@ static void add(struct bytes *bytes, uint8_t byte) {
 }
 
 static void add_gap(struct bytes *bytes, uint64_t gap) {
-    for (; gap >= 128; gap >>= 7)
-        add(bytes, (uint8_t)(gap | 128));
-    add(bytes, (uint8_t)gap);
+    uint8_t written[GAP_BYTES_MAX];
+    const size_t count = gap_write(written, gap);
+
+    for (size_t i = 0; i < count; i++)
+        add(bytes, written[i]);
 }
 
 static double now_ms(void) {

@@ -2,14 +2,16 @@
 #include "gaps.h"
 
 #include "memory.h"
+#include "study/gaps.h"
+#include "study/squeeze.h"
 
-static size_t write_varint(uint8_t *at, size_t value) {
-    size_t bytes = 0;
+static size_t squeezed(const void *data, size_t bytes) {
+    const size_t room_bytes = squeeze_room(bytes);
+    void *room = zeroed(room_bytes, 1);
+    const size_t after = squeeze(data, bytes, room, room_bytes);
 
-    for (; value >= 128; value >>= 7)
-        at[bytes++] = (uint8_t)(value | 128);
-    at[bytes++] = (uint8_t)value;
-    return bytes;
+    free(room);
+    return after;
 }
 
 void gaps_measure(const uint16_t *old, const uint16_t *new, size_t count, size_t *ret_before,
@@ -19,7 +21,7 @@ void gaps_measure(const uint16_t *old, const uint16_t *new, size_t count, size_t
 
     for (size_t i = 0; i < count; i++)
         if (old[i] != new[i]) {
-            bytes += write_varint(data + bytes, i - next);
+            bytes += gap_write(data + bytes, i - next);
             next = i + 1;
         }
     for (size_t i = 0; i < count; i++)
@@ -28,6 +30,6 @@ void gaps_measure(const uint16_t *old, const uint16_t *new, size_t count, size_t
             data[bytes++] = (uint8_t)(new[i] >> 8);
         }
     *ret_before = bytes;
-    *ret_after = gaps_squeezed(data, bytes);
+    *ret_after = squeezed(data, bytes);
     free(data);
 }

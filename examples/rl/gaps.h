@@ -13,7 +13,4 @@
 void gaps_measure(const uint16_t *old, const uint16_t *new, size_t count, size_t *ret_before,
                   size_t *ret_after);
 
-/* Bytes of `data` through zstd; 0 if there is none. */
-size_t gaps_squeezed(const void *data, size_t bytes);
-
 #endif

@@ -93,6 +93,8 @@ struct ulp_run_options {
     /* Followers. */
     int eager; /* for who polls all the time: after a poll that found nothing, the next record is taken
                   without looking for more, which saves a round trip */
+    int each_version; /* for who looks at every version on the way: none is left out by a long way, nor,
+                         once something is held, by an anchor */
     int stop_at_version; /* go no further than `version`, which the map must still lead to */
     uint64_t version;
 

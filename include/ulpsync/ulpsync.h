@@ -13,6 +13,7 @@
  *   store.h   named bytes, wherever they are kept
  *   key.h     keys that sign a run's log, and those that are trusted
  *   run.h     publishing a run to a store, and following it
+ *   tell.h    what publishers and followers tell of themselves, for whoever looks on
  *
  * Rules that hold everywhere:
  *   - Handles are opaque, made by ulp_X_open/new/create and ended by ulp_X_free, which accepts NULL.
@@ -33,6 +34,7 @@
 #include <ulpsync/run.h>
 #include <ulpsync/status.h>
 #include <ulpsync/store.h>
+#include <ulpsync/tell.h>
 #include <ulpsync/tile.h>
 
 #ifdef __cplusplus

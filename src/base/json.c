@@ -35,6 +35,11 @@ static void skip_space(struct json *json) {
     }
 }
 
+int json_peek(struct json *json) {
+    skip_space(json);
+    return peek(json);
+}
+
 static bool is_digit(int c) {
     return c >= '0' && c <= '9';
 }

@@ -45,6 +45,9 @@ enum ulp_status json_string(struct json *json, struct buffer *text);
 enum ulp_status json_u64(struct json *json, uint64_t *ret_value);
 enum ulp_status json_skip(struct json *json);
 
+/* The byte that the next value begins with, at which `at` stands then; -1 at the end. */
+int json_peek(struct json *json);
+
 /* Only white space may follow. */
 enum ulp_status json_end(struct json *json);
 

@@ -64,6 +64,14 @@
 /* What a rank sends to whoever commits: some 50 bytes for each part. */
 #define LIMIT_CONTRIBUTION_BYTES (1u << 20)
 
+/* Tellings of a run: a line, the lines and bytes of an object, objects of a teller, tellers. */
+#define LIMIT_TOLD_LINE_BYTES 4096u
+#define LIMIT_TOLD_LINES 256u
+#define LIMIT_TOLD_BYTES (1u << 20)
+#define LIMIT_TOLD_OBJECTS 64u
+#define LIMIT_TELLERS 4096u
+#define LIMIT_TELLER_NAME_BYTES 64u
+
 /* How often the key that signs a run may change. */
 #define LIMIT_HANDOVERS 64u
 

@@ -105,6 +105,26 @@ enum ulp_status map_slice(const struct record *record, unsigned tiles, unsigned 
     return status;
 }
 
+enum ulp_status map_each_version(const struct record *record, bool holds, struct arena *arena,
+                                 struct record *ret_stepwise) {
+    struct record stepwise = *record;
+    struct way *ways = NULL;
+    enum ulp_status status = arena_zeroed(arena, record->way_count, sizeof *ways, &ways);
+
+    if (status)
+        return status;
+    stepwise.ways = ways;
+    stepwise.way_count = 0;
+    for (size_t i = 0; i < record->way_count; i++) {
+        if (record->ways[i].to == record->ways[i].from + 1)
+            ways[stepwise.way_count++] = record->ways[i];
+    }
+    if (holds)
+        stepwise.anchor_count = 0;
+    *ret_stepwise = stepwise;
+    return ULP_OK;
+}
+
 const struct way *map_way(const struct record *record, uint64_t from, uint64_t to) {
     for (size_t i = 0; i < record->way_count; i++) {
         if (record->ways[i].from == from && record->ways[i].to == to)

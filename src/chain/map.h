@@ -30,6 +30,11 @@ enum ulp_status map_trim(struct record *record, size_t anchors, struct arena *ar
 enum ulp_status map_slice(const struct record *record, unsigned tiles, unsigned tile, bool common,
                           struct arena *arena, struct record *ret_sliced);
 
+/* The map as one sees it who wants to see every version: ways of one version alone, and anchors only
+ * for who holds nothing yet. */
+enum ulp_status map_each_version(const struct record *record, bool holds, struct arena *arena,
+                                 struct record *ret_stepwise);
+
 /* The way between two versions, or NULL. */
 const struct way *map_way(const struct record *record, uint64_t from, uint64_t to);
 const struct anchor *map_anchor(const struct record *record, uint64_t version);

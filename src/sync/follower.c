@@ -248,6 +248,16 @@ static enum ulp_status plan_slice(struct ulp_follower *f, struct ulp_run_report 
     return status ? status : look_up_roots(f, report);
 }
 
+static enum ulp_status plan_whole(struct ulp_follower *f) {
+    const struct held *held = &f->holder->held;
+    struct record record = f->holder->seen.record;
+    enum ulp_status status = ULP_OK;
+
+    if (f->options.each_version)
+        status = map_each_version(&f->holder->seen.record, held->any, &f->arena, &record);
+    return status ? status : plan_make(&record, held, f->goal, &f->arena, &f->plan);
+}
+
 static enum ulp_status set_out(struct ulp_follower *f, const struct work *work) {
     const struct held *held = &f->holder->held;
     const uint64_t budget = f->options.ahead_bytes ? f->options.ahead_bytes : AHEAD_BYTES_DEFAULT;
@@ -257,9 +267,7 @@ static enum ulp_status set_out(struct ulp_follower *f, const struct work *work) 
         status = choose_goal(f, &f->goal);
     if (status || (held->any && held->version == f->goal))
         return status;
-    status = f->holder->slice
-                 ? plan_slice(f, work->report)
-                 : plan_make(&f->holder->seen.record, held, f->goal, &f->arena, &f->plan);
+    status = f->holder->slice ? plan_slice(f, work->report) : plan_whole(f);
     if (!status)
         status = ahead_start(&f->ahead, f->store, f->run, &f->plan, budget);
     f->travelling = !status;

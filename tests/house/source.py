@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 C_SUFFIXES = {".c", ".h", ".cu", ".cuh"}
-C_FOLDERS = {"src", "include", "cli", "synth", "examples", "bench", "fuzz", "tests"}
+C_FOLDERS = {"src", "include", "cli", "study", "synth", "examples", "bench", "fuzz", "tests"}
 
 # A folder holding one of these was made by a tool, whatever its name is.
 GENERATED_FOLDER_MARKS = {"CMakeCache.txt", "pyvenv.cfg", "CACHEDIR.TAG"}

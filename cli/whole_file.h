@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A file of text that appears complete, over the one before. */
+#ifndef CLI_WHOLE_FILE_H
+#define CLI_WHOLE_FILE_H
+
+#include <stddef.h>
+#include <ulpsync/ulpsync.h>
+
+/* "-" is standard output. */
+enum ulp_status whole_file_write(const char *path, const char *words, size_t bytes);
+
+#endif

@@ -121,7 +121,7 @@ void live_page_begin(struct text *out, const char *title, const char *icon, cons
     struct text head = {0};
 
     text_addf(&head, "<link rel=\"icon\" href=\"%s\"/>\n", icon);
-    text_add(&head, "<noscript><meta http-equiv=\"refresh\" content=\"10\"/></noscript>\n");
+    text_add(&head, "<noscript><meta http-equiv=\"refresh\" content=\"5\"/></noscript>\n");
     text_addf(&head, "<style nonce=\"%s\">\n%s</style>\n", nonce, style);
     page_begin(out, &(struct page_head){.title = title,
                                         .extra_head = text_words(&head),

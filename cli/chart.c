@@ -57,11 +57,12 @@ static void column_draw(const struct frame *frame, const struct chart_series *se
 
 static void draw_line(const struct frame *frame, size_t number) {
     const struct chart_series *series = &frame->chart->series[number];
+    const unsigned look = frame_look(frame->chart, number);
     struct column column = {0};
     bool pen_down = false;
 
-    text_addf(frame->out, "<path class=\"line c%u d%u\" d=\"", (unsigned)(number % FRAME_COLOURS),
-              (unsigned)(number % FRAME_DASHES));
+    text_addf(frame->out, "<path class=\"line c%u d%u\" d=\"", look % FRAME_COLOURS,
+              look % FRAME_DASHES);
     for (size_t i = 0; i < series->count; i++) {
         const bool shown = shows(frame, series, i);
         const double x = shown ? floor(x_at(frame, x_of(series, i))) : 0;
@@ -88,7 +89,8 @@ static void draw_marker(const struct frame *frame, size_t number, size_t i, doub
     const struct chart_series *series = &chart->series[number];
     struct text *out = frame->out;
 
-    frame_marker(out, number, x_at(frame, x_of(series, i)), y_at(frame, series->y[i]), size);
+    frame_marker(out, frame_look(chart, number), x_at(frame, x_of(series, i)),
+                 y_at(frame, series->y[i]), size);
     text_add(out, "><title>");
     if (series->name) {
         text_add_escaped(out, series->name);
@@ -139,13 +141,12 @@ static bool find_scales(struct frame *frame) {
     frame->y.log = chart->y.log;
     for (size_t k = 0; k < chart->series_count; k++) {
         for (size_t i = 0; i < chart->series[k].count; i++) {
-            if (!shows(frame, &chart->series[k], i))
-                continue;
-            range_add(&x, &frame->x, x_of(&chart->series[k], i));
-            range_add(&y, &frame->y, chart->series[k].y[i]);
+            /* also where y is missing: so charts of the same steps have the same axis */
+            if (range_add(&x, &frame->x, x_of(&chart->series[k], i)))
+                range_add(&y, &frame->y, chart->series[k].y[i]);
         }
     }
-    if (x.low > x.high)
+    if (y.low > y.high)
         return false;
     frame->x = scale_make(&chart->x, x.low, x.high, X_TICKS, true);
     frame->y = scale_make(&chart->y, y.low, y.high, Y_TICKS, false);

@@ -53,6 +53,7 @@ struct chart {
     const struct chart_series *series;
     size_t series_count;
     const char *const *names; /* bars and rows: of each one; NULL: the numbers in series[0].x */
+    const unsigned *looks; /* colour, dashes and hatching of each series, from 0; NULL: its place */
 };
 
 /* Lines with markers; series may have different x. */

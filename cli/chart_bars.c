@@ -113,7 +113,7 @@ static void draw_bar(const struct frame *frame, const struct bars *bars, size_t 
                  to = height_at(frame, at[3]);
 
     text_addf(frame->out, "<path class=\"h%u\" d=\"M%.2f %.2fh%.2fV%.2fh%.2fz\">",
-              (unsigned)(series % FRAME_COLOURS), x, from, width, to, -width);
+              frame_look(bars->chart, series) % FRAME_COLOURS, x, from, width, to, -width);
     add_tooltip(frame->out, bars, series, bar);
     text_add(frame->out, "</path>\n");
 }
@@ -142,9 +142,7 @@ static void draw_place(const struct frame *frame, const struct bars *bars, size_
     }
 }
 
-/* Below every so manieth bar stands its name: 1, 2, 5, 10, ... of them, so that all have space. */
-static size_t names_apart(const struct bars *bars, double band) {
-    size_t apart = 1;
+static double widest_name(const struct bars *bars) {
     double widest = 0;
 
     for (size_t i = 0; i < bars->count; i++) {
@@ -152,20 +150,11 @@ static size_t names_apart(const struct bars *bars, double band) {
 
         widest = fmax(widest, frame_text_width(bar_name(bars->chart, i * bars->every, &number)));
     }
-    widest = fmin(widest, ROW_NAME_MAX) + 8;
-    while ((double)apart * band < widest && apart < bars->count) {
-        static const unsigned next[] = {1, 2, 5, 10, 20, 50, 100};
-        unsigned i = 0;
-
-        while (next[i] <= apart && next[i] < BARS_MAX)
-            i++;
-        apart = next[i];
-    }
-    return apart;
+    return fmin(widest, ROW_NAME_MAX);
 }
 
 static void draw_names(const struct frame *frame, const struct bars *bars, double band) {
-    const size_t apart = names_apart(bars, band);
+    const size_t apart = frame_labels_apart(bars->count, band, widest_name(bars) + 8);
 
     for (size_t i = 0; i < bars->count; i += apart) {
         struct chart_number number;
@@ -227,7 +216,8 @@ static void draw_row_parts(const struct frame *frame, const struct bars *bars, s
         from = frame->y.log ? value : from + value;
         part = frame->left + width * scale_share(&frame->y, from) - x;
         text_addf(frame->out, "<path class=\"h%u\" d=\"M%.1f %.1fh%.2fv%.1fh%.2fz\">",
-                  (unsigned)(k % FRAME_COLOURS), x, y + 3, part, ROW_HEIGHT - 6, -part);
+                  frame_look(bars->chart, k) % FRAME_COLOURS, x, y + 3, part, ROW_HEIGHT - 6,
+                  -part);
         add_tooltip(frame->out, bars, k, row);
         text_add(frame->out, "</path>");
     }

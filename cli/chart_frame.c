@@ -23,6 +23,10 @@ bool range_add(struct range *range, const struct scale *scale, double value) {
     return true;
 }
 
+unsigned frame_look(const struct chart *chart, size_t series) {
+    return chart->looks ? chart->looks[series] : (unsigned)series;
+}
+
 /* ---- words ---- */
 
 static double character_width(const char *words, size_t length) {
@@ -91,16 +95,16 @@ void frame_nothing(struct text *out, const struct chart *chart) {
     frame_close(out);
 }
 
-static void add_swatch(struct text *out, size_t series, double x, double y, bool bars) {
-    const unsigned colour = (unsigned)(series % FRAME_COLOURS);
+static void add_swatch(struct text *out, unsigned look, double x, double y, bool bars) {
+    const unsigned colour = look % FRAME_COLOURS;
 
     if (bars) {
         text_addf(out, "<path class=\"h%u\" d=\"M%.1f %.1fh14v10h-14z\"/>", colour, x + 6, y - 9);
         return;
     }
     text_addf(out, "<path class=\"line c%u d%u\" d=\"M%.1f %.1fh20\"/>", colour,
-              (unsigned)(series % FRAME_DASHES), x, y - 4);
-    frame_marker(out, series, x + 10, y - 4, 3);
+              look % FRAME_DASHES, x, y - 4);
+    frame_marker(out, look, x + 10, y - 4, 3);
     text_add(out, "/>");
 }
 
@@ -120,7 +124,7 @@ static double legend(struct text *out, const struct chart *chart, bool bars) {
         }
         if (out) {
             text_add(out, "<g>");
-            add_swatch(out, i, x, y, bars);
+            add_swatch(out, frame_look(chart, i), x, y, bars);
             text_addf(out, "<text x=\"%.1f\" y=\"%.1f\">", x + SWATCH, y);
             frame_add_fitting(out, name, NAME_WIDTH_MAX);
             text_add(out, "</text><title>");
@@ -185,4 +189,19 @@ void frame_x_label(const struct frame *frame, double x, const char *words) {
               frame->bottom + 17);
     frame_add_fitting(frame->out, words, FRAME_WIDTH);
     text_add(frame->out, "</text>\n");
+}
+
+size_t frame_labels_apart(size_t count, double band, double widest) {
+    size_t power = 1;
+
+    for (;; power *= 10) {
+        static const unsigned digits[] = {1, 2, 5};
+
+        for (unsigned i = 0; i < 3; i++) {
+            const size_t apart = digits[i] * power;
+
+            if ((double)apart * band >= widest || apart >= count)
+                return apart;
+        }
+    }
 }

@@ -12,7 +12,7 @@
 #define FRAME_WIDTH 440.0
 #define FRAME_PLOT 190.0 /* height of a plot */
 #define FRAME_BELOW 42.0 /* of it: the numbers and title of x */
-#define FRAME_COLOURS 8u
+#define FRAME_COLOURS 11u
 #define FRAME_DASHES 4u
 
 struct frame {
@@ -28,6 +28,9 @@ struct range {
 };
 bool range_add(struct range *range, const struct scale *scale, double value);
 extern const struct range range_empty;
+
+/* Which colour, dashes and hatching a series has, from 0. */
+unsigned frame_look(const struct chart *chart, size_t series);
 
 /* About how wide these words are. */
 double frame_text_width(const char *words);
@@ -52,7 +55,11 @@ void frame_x_title(const struct frame *frame);
 void frame_x_label(const struct frame *frame, double x, const char *words);
 
 /* The beginning of a <path> that is the series' marker, without its end: "/>", or a tooltip. */
-void frame_marker(struct text *out, size_t series, double x, double y, double size);
+void frame_marker(struct text *out, unsigned look, double x, double y, double size);
+
+/* Of `count` labels, `band` from each other and up to `widest` wide, every so manieth has space: a
+ * round number. */
+size_t frame_labels_apart(size_t count, double band, double widest);
 
 /* A picture with a sentence in it, where there is nothing to draw. */
 void frame_nothing(struct text *out, const struct chart *chart);

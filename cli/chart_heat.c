@@ -101,21 +101,23 @@ static void draw_names(const struct heat *heat) {
     }
 }
 
+static struct chart_number column_number(const struct heat *heat, size_t column) {
+    const struct chart *chart = heat->frame.chart;
+
+    return chart_number(given_x(chart, column * heat->every), chart->x.unit);
+}
+
 static void draw_numbers(const struct heat *heat) {
     const struct frame *frame = &heat->frame;
-    double free_from = -INFINITY;
+    double widest = 0;
+    size_t apart;
 
-    for (size_t i = 0; i < heat->columns; i++) {
-        const struct chart_number words =
-            chart_number(given_x(frame->chart, i * heat->every), frame->chart->x.unit);
-        const double x = frame->left + ((double)i + 0.5) * heat->column_width;
-        const double half = frame_text_width(words.text) / 2;
-
-        if (x - half < free_from)
-            continue;
-        frame_x_label(frame, x, words.text);
-        free_from = x + half + 14;
-    }
+    for (size_t i = 0; i < heat->columns; i++)
+        widest = fmax(widest, frame_text_width(column_number(heat, i).text));
+    apart = frame_labels_apart(heat->columns, heat->column_width, widest + 14);
+    for (size_t i = 0; i < heat->columns; i += apart)
+        frame_x_label(frame, frame->left + ((double)i + 0.5) * heat->column_width,
+                      column_number(heat, i).text);
     frame_x_title(frame);
 }
 
@@ -180,10 +182,12 @@ void chart_heat(struct text *out, const struct chart *chart) {
     frame_begin(&heat.frame, heat.row_height * (double)heat.rows, false);
     heat.frame.chart = chart;
     draw_shades(&heat);
+    text_add(out, "<g shape-rendering=\"crispEdges\">\n");
     for (size_t row = 0; row < heat.rows; row++) {
         for (size_t i = 0; i < heat.columns; i++)
             draw_cell(&heat, row, i);
     }
+    text_add(out, "</g>\n");
     draw_names(&heat);
     draw_numbers(&heat);
     if (heat.rows < chart->series_count)

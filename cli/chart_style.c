@@ -15,8 +15,10 @@ const char chart_style[] =
     ".chart .d3{stroke-dasharray:9 3 2 3}\n"
     ".c0{color:var(--c0)}.c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}\n"
     ".c4{color:var(--c4)}.c5{color:var(--c5)}.c6{color:var(--c6)}.c7{color:var(--c7)}\n"
+    ".c8{color:var(--c8)}.c9{color:var(--c9)}.c10{color:var(--c10)}\n"
     ".h0{fill:var(--c0)}.h1{fill:url(#h1)}.h2{fill:url(#h2)}.h3{fill:url(#h3)}\n"
     ".h4{fill:url(#h4)}.h5{fill:url(#h5)}.h6{fill:url(#h6)}.h7{fill:url(#h7)}\n"
+    ".h8{fill:url(#h8)}.h9{fill:url(#h9)}.h10{fill:url(#h10)}\n"
     ".q0{fill:var(--q0)}.q1{fill:var(--q1)}.q2{fill:var(--q2)}.q3{fill:var(--q3)}\n"
     ".q4{fill:var(--q4)}.q5{fill:var(--q5)}.q6{fill:var(--q6)}.q7{fill:var(--q7)}\n"
     ".q8{fill:var(--q8)}.none{fill:var(--grid)}\n";
@@ -29,7 +31,10 @@ void chart_add_hatchings(struct text *out) {
                                                      "M0 3h6",
                                                      "M0 0L6 6M0 6L6 0",
                                                      "M3 0v6",
-                                                     "M0 3h6M3 0v6"};
+                                                     "M0 3h6M3 0v6",
+                                                     "M0 1h6M0 4h6",
+                                                     "M1 0v6M4 0v6",
+                                                     "M1 1v1.5M4 4v1.5"};
 
     text_add(out, "<svg width=\"0\" height=\"0\" class=\"hidden\" aria-hidden=\"true\"><defs>\n");
     for (unsigned i = 1; i < FRAME_COLOURS; i++)
@@ -42,11 +47,11 @@ void chart_add_hatchings(struct text *out) {
     text_add(out, "</defs></svg>\n");
 }
 
-void frame_marker(struct text *out, size_t series, double x, double y, double size) {
+void frame_marker(struct text *out, unsigned look, double x, double y, double size) {
     const double s = size;
 
-    text_addf(out, "<path class=\"mark c%u\" d=\"", (unsigned)(series % FRAME_COLOURS));
-    switch (series % 5) {
+    text_addf(out, "<path class=\"mark c%u\" d=\"", look % FRAME_COLOURS);
+    switch (look % 5) {
     case 0: /* a disc */
         text_addf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0z", x - s, y, s, s,
                   2 * s, s, s, -2 * s);

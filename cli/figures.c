@@ -118,7 +118,6 @@ static void note_figure(struct text *out, const struct story *story, unsigned no
     size_t told = 0;
 
     snprintf(title, sizeof title, "%s by step", name);
-    title[0] = (char)(title[0] >= 'a' && title[0] <= 'z' ? title[0] - 'a' + 'A' : title[0]);
     for (size_t i = 0; y && i < story->step_count; i++) {
         y[i] = story->steps[i].notes[note];
         told += isfinite(y[i]) != 0;
@@ -297,14 +296,16 @@ void figures_of_story(struct text *out, const struct story *story, const struct 
     }
     figures_headline(out, story);
     missing_figures(out, story, replay);
-    page_section(out, "Learning and size");
-    page_figures_begin(out);
-    figures_notes(out, story);
-    figures_bytes(out, story, replay);
-    figures_density(out, story);
-    if (replay)
-        figures_layers(out, story, replay);
-    page_figures_end(out);
+    if (story->note_count || totals_of(story).patch > 0) {
+        page_section(out, "Learning and size");
+        page_figures_begin(out);
+        figures_notes(out, story);
+        figures_bytes(out, story, replay);
+        figures_density(out, story);
+        if (replay)
+            figures_layers(out, story, replay);
+        page_figures_end(out);
+    }
     if (story->told) {
         page_section(out, "Time");
         page_figures_begin(out);

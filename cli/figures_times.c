@@ -11,6 +11,13 @@
 /* What takes less than this share of the whole is "other": it could not be seen. */
 #define PHASE_SHARE_MIN 0.01
 
+/* Those of them that can be seen. */
+struct phase_bars {
+    struct chart_series series[RUN_PHASES + 1];
+    unsigned looks[RUN_PHASES + 1];
+    size_t count;
+};
+
 /* Phases of many places, a step or a follower, in seconds: [phase * count + place]. */
 struct phases {
     double *seconds;
@@ -24,6 +31,10 @@ static const char *const phase_meanings[RUN_PHASES] = {
     "commit: adding the record",
 };
 
+/* The same phase looks the same everywhere. */
+static const unsigned phase_looks[RUN_PHASES] = {0, 1, 2, 3, 4, 5, 6, 8, 9, 10};
+#define OTHER_LOOK 7u
+
 static double phase_total(const struct phases *phases, unsigned phase) {
     double sum = 0;
 
@@ -35,11 +46,16 @@ static double phase_total(const struct phases *phases, unsigned phase) {
     return sum;
 }
 
-/* Those that can be seen, and the rest as one. Returns the number of series. */
-static size_t phase_series(const struct phases *phases, const double *x, double *other,
-                           struct chart_series series[RUN_PHASES + 1]) {
+static void add_bar(struct phase_bars *bars, const char *name, unsigned look, const double *x,
+                    const double *seconds, size_t count) {
+    bars->series[bars->count] = (struct chart_series){name, x, seconds, count};
+    bars->looks[bars->count++] = look;
+}
+
+/* Those that can be seen, and the rest as one. */
+static struct phase_bars phase_bars(const struct phases *phases, const double *x, double *other) {
+    struct phase_bars bars = {.count = 0};
     double all = 0, small = 0;
-    size_t count = 0;
 
     for (unsigned i = 0; i < RUN_PHASES; i++)
         all += phase_total(phases, i);
@@ -48,7 +64,7 @@ static size_t phase_series(const struct phases *phases, const double *x, double 
         const double *seconds = phases->seconds + i * phases->count;
 
         if (total > 0 && total >= PHASE_SHARE_MIN * all) {
-            series[count++] = (struct chart_series){phase_meanings[i], x, seconds, phases->count};
+            add_bar(&bars, phase_meanings[i], phase_looks[i], x, seconds, phases->count);
             continue;
         }
         small += total;
@@ -56,15 +72,14 @@ static size_t phase_series(const struct phases *phases, const double *x, double 
             other[k] += isfinite(seconds[k]) ? seconds[k] : 0;
     }
     if (small > 0)
-        series[count++] = (struct chart_series){"other", x, other, phases->count};
-    return all > 0 ? count : 0;
+        add_bar(&bars, "other", OTHER_LOOK, x, other, phases->count);
+    return bars;
 }
 
 void figures_publish_times(struct text *out, const struct story *story) {
     struct phases phases = {.count = story->step_count};
-    struct chart_series series[RUN_PHASES + 1];
+    struct phase_bars bars = {.count = 0};
     double *x = figure_steps(out, story), *other = figure_numbers(out, phases.count);
-    size_t count = 0;
 
     phases.seconds = figure_numbers(out, RUN_PHASES * phases.count);
     for (size_t i = 0; phases.seconds && i < phases.count; i++) {
@@ -74,14 +89,15 @@ void figures_publish_times(struct text *out, const struct story *story) {
             phases.seconds[k * phases.count + i] = NAN;
     }
     if (phases.seconds && x && other)
-        count = phase_series(&phases, x, other, series);
-    if (count) {
+        bars = phase_bars(&phases, x, other);
+    if (bars.count) {
         page_figure_begin(out, "Time to publish");
         chart_stacked(out, &(struct chart){.label = "Stacked bars: phases of publishing each step",
                                            .x = figure_x_axis(story),
                                            .y = {.title = "time of a step", .unit = CHART_SECONDS},
-                                           .series = series,
-                                           .series_count = count});
+                                           .series = bars.series,
+                                           .series_count = bars.count,
+                                           .looks = bars.looks});
         page_figure_end(out, "As the publisher told it. Phases can overlap, so the whole may have "
                              "taken less than the bar is high.");
     }
@@ -116,10 +132,9 @@ static const char **follower_names(struct text *out, const struct story *story) 
 
 void figures_follow_times(struct text *out, const struct story *story) {
     struct phases phases = {.count = story->follower_count};
-    struct chart_series series[RUN_PHASES + 1];
+    struct phase_bars bars = {.count = 0};
     double *other = figure_numbers(out, phases.count);
     const char **names = follower_names(out, story);
-    size_t count = 0;
 
     phases.seconds = figure_numbers(out, RUN_PHASES * phases.count);
     for (size_t i = 0; phases.seconds && i < phases.count; i++) {
@@ -127,14 +142,15 @@ void figures_follow_times(struct text *out, const struct story *story) {
             phases.seconds[k * phases.count + i] = mean_phase(&story->followers[i], k);
     }
     if (phases.seconds && other && names)
-        count = phase_series(&phases, NULL, other, series);
-    if (count) {
+        bars = phase_bars(&phases, NULL, other);
+    if (bars.count) {
         page_figure_begin(out, "Time to follow");
         chart_rows(out,
                    &(struct chart){.label = "Stacked bars: mean phases of each follower",
                                    .y = {.title = "mean time of an update", .unit = CHART_SECONDS},
-                                   .series = series,
-                                   .series_count = count,
+                                   .series = bars.series,
+                                   .series_count = bars.count,
+                                   .looks = bars.looks,
                                    .names = names});
         page_figure_end(out, "As each follower told it, the mean of its updates. Phases can "
                              "overlap; decode adds up all threads.");

@@ -327,7 +327,8 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int socket,
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                            (options->verbose ? MHD_USE_ERROR_LOG : 0);
     const unsigned threads = options->connections < THREADS ? options->connections : THREADS;
-    const unsigned seconds = (unsigned)((options->patience_ms + 999) / 1000);
+    /* only for what nobody watches: who is slow has been cut off by then */
+    const unsigned seconds = (unsigned)(options->patience_ms / 500 + 2);
 
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, complain, NULL,

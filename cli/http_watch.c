@@ -25,10 +25,15 @@ void watch_destroy(struct watch *watch) {
     lock_destroy(&watch->lock);
 }
 
-/* Whoever owns the socket sees its end and closes it. */
+/* Whoever owns the socket sees its end and closes it. What is on its way to a client that takes
+ * nothing is forgotten then; the system would keep it for minutes. */
 static void cut_off(struct watch *watch, struct watched *one) {
+    const struct linger at_once = {.l_onoff = 1};
+
     one->cut = true;
     watch->cut++;
+    if (one->answering)
+        setsockopt(one->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     shutdown(one->socket, SHUT_RDWR);
 }
 

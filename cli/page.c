@@ -28,7 +28,7 @@ static const char style[] =
     "h2{font-size:1.2rem;margin:1.6em 0 .5em;border-bottom:1px solid var(--grid);"
     "padding-bottom:.2em}\n"
     "h3{font-size:1rem;margin:0 0 .5em}\n"
-    "a{color:var(--c0)}\n"
+    "a{color:var(--c0)}li{padding:.35em 0}\n"
     "p{margin:.4em 0;max-width:75ch;overflow-wrap:anywhere}\n"
     ".subtitle,figcaption,summary{color:var(--muted)}\n"
     ".note{border-left:4px solid var(--c4);background:var(--box);padding:.5em .8em}\n"

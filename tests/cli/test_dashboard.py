@@ -80,8 +80,8 @@ class Dashboard(ServeCase):
         self.serve()
         page = self.open_run()
         self.assertEqual(page.evaluate("location.pathname"), "/~/run/rl")
-        titles = page.evaluate("Array.from(document.querySelectorAll('#figures figure h3')).map(e => e.textContent)")
-        for title in ("Reward by step", "Bytes of each step", "Density by step"):
+        titles = page.evaluate("Array.from(document.querySelectorAll('#figures figure h3')).map(e => e.textContent.toLowerCase())")
+        for title in ("reward by step", "bytes of each step", "density by step"):
             self.assertIn(title, titles)
         self.assertEqual(page.evaluate("document.querySelectorAll('#figures figure').length"),
                          page.evaluate("document.querySelectorAll('#figures figure svg.chart').length"), "a chart in each")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory's runs over HTTP, for followers and collectors: test_serve.py ULPSYNC [unittest arguments]."""
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
@@ -12,10 +13,8 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.parse
 
-import cli_case
-from cli_case import main, run, write_model
+from cli_case import main, run
 from run_case import BUSY, NAME, NOT_FOUND, USAGE
 from serve_case import ServeCase, read_answer
 
@@ -252,8 +251,8 @@ class Objects(Served):
         self.assertEqual(self.ask(self.record(1), Range="bytes=0-1", If_Range=tag).code, 200, "records have no tags")
 
     def test_long_objects_take_no_memory(self):
-        """Some megabytes beside a part of 192 MiB that eight take at a time, and every byte of it."""
-        size = 192 << 20
+        """Some megabytes beside a part of 96 MiB that eight take at a time, and every byte of it."""
+        size = 96 << 20
         with open(self.part, "wb") as file:
             for number in range(size >> 20):
                 file.write(number.to_bytes(4, "little") * (1 << 18))
@@ -279,16 +278,16 @@ class Objects(Served):
             self.assertLess(peak, 64, "MiB")
 
     def test_an_object_that_changes_is_not_sent_on(self):
-        self.part.write_bytes(os.urandom(32 << 20))
+        size = 64 << 20  # more than there is room for on the way
+        self.part.write_bytes(bytes(size))
         connection = self.connect()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(f"GET {self.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         got = len(connection.recv(1000))
         os.truncate(self.part, 1000)
-        with self.assertRaises(AssertionError, msg="it never ends"):
+        with contextlib.suppress(ConnectionError):
             while data := connection.recv(1 << 20):
                 got += len(data)
-            self.assertGreaterEqual(got, 32 << 20)
+        self.assertLess(got, size, "the client sees that something is missing")
         self.assertEqual(self.ask(self.record(1)).code, 200)
 
 
@@ -388,26 +387,18 @@ class Hostile(Served):
             connection.sendall(f"GET {self.part_path(big)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         dripping.sendall(b"GET /metrics HTTP/1.1\r\n")
 
-        def ended(connection, data):
-            try:
-                if data:
-                    connection.sendall(data)
-                    connection.settimeout(0.001)
-                    return connection.recv(1) == b""
-                connection.settimeout(0.001)
-                return connection.recv(100) == b""
-            except TimeoutError:
-                return False
-            except OSError:
-                return True
-        gone, end = set(), time.monotonic() + 60
-        while gone != {"silent", "dripping", "slow"}:
-            self.assertLess(time.monotonic(), end, f"only {gone} were cut off")
-            for name, connection, data in (("silent", silent, b""), ("dripping", dripping, b"X"), ("slow", slow, b"")):
-                if name not in gone and ended(connection, data):
-                    gone.add(name)
-            time.sleep(0.05)
-        self.wait_for(lambda: self.metrics()["ulpsync_serve_connections",] <= 2)
+        for connection in (silent, dripping, slow):
+            connection.settimeout(0.001)
+
+        def go_on():
+            """As slow ones do, for as long as they may."""
+            with contextlib.suppress(OSError):
+                dripping.sendall(b"X")
+            with contextlib.suppress(OSError):
+                slow.recv(100)
+            return self.metrics()["ulpsync_serve_connections",] == 1  # ours
+        self.wait_for(go_on)
+        self.assertGreaterEqual(self.metrics()["ulpsync_serve_cut_connections_total",], 2)
         self.assertEqual(self.ask(self.record(1)).code, 200)
 
     def test_thousands_of_connections(self):
@@ -431,6 +422,138 @@ class Hostile(Served):
         self.assertGreater(self.metrics()["ulpsync_serve_cut_connections_total",], 500)
         files = len(os.listdir(f"/proc/{self.server.pid}/fd"))
         self.assertLess(files, 300)
+        self.stop_server()
+
+
+class Metrics(Served):
+    def test_figures_are_those_of_the_log(self):
+        self.publish(self.models[0], "--step", 7, name="other_run-2", state="state2")
+        for number, follower in enumerate(("worker-0", "worker-1")):
+            self.follow(follower, "--tell", follower, *(["--version", 1] if number else []))
+        self.serve()
+        begun = time.time()
+        figures, log = self.metrics(), self.log()
+        newest, rl = log[-1], ("run", "rl")
+        for name, member in (("version", "version"), ("step", "step"), ("epoch", "epoch"), ("elements", "elements"),
+                             ("changed", "changed"), ("patch_bytes", "patch_bytes")):
+            self.assertEqual(figures[f"ulpsync_head_{name}", rl], newest[member], name)
+        self.assertAlmostEqual(figures["ulpsync_head_density", rl], newest["changed"] / newest["elements"], 12)
+        self.assertAlmostEqual(figures["ulpsync_head_time_seconds", rl], newest["time_ms"] / 1000, 3)
+        self.assertAlmostEqual(figures["ulpsync_head_age_seconds", rl], begun - newest["time_ms"] / 1000, delta=30)
+        self.assertEqual(figures["ulpsync_versions", rl], 3)
+        self.assertEqual(figures["ulpsync_run_readable", rl], 1)
+        other = ("run", "other_run-2")
+        self.assertEqual((figures["ulpsync_head_step", other], figures["ulpsync_versions", other]), (7, 1))
+        self.assertNotIn(("ulpsync_head_density", other), figures, "of the first version there is none")
+        for follower, version in (("worker-0", 2), ("worker-1", 1)):
+            labels = (("follower", follower), rl)
+            self.assertEqual(figures[("ulpsync_version", *labels)], version)
+            self.assertEqual(figures[("ulpsync_step", *labels)], version * 10)
+            self.assertEqual(figures[("ulpsync_lag_versions", *labels)], 2 - version)
+            self.assertGreater(figures[("ulpsync_publish_to_active_seconds", *labels)], 0)
+            self.assertGreater(figures[("ulpsync_told_fetched_bytes", *labels)], 0)
+            self.assertLess(figures[("ulpsync_told_age_seconds", *labels)], 60)
+
+    def test_a_new_step_and_the_server_itself(self):
+        self.serve()
+        self.assertEqual(self.metrics()["ulpsync_head_version", ("run", "rl")], 2)
+        before = self.metrics()
+        part = self.parts()[0]
+        for _ in range(3):
+            self.ask(self.part_path(part))
+        self.ask(self.part_path(part), Range="bytes=0-9")
+        self.ask(self.part_path(part), "HEAD")
+        self.ask("/nothing")
+        self.ask("/nothing", "POST")
+        after = self.metrics()
+
+        def more(code):
+            key = ("ulpsync_serve_requests_total", ("code", code))
+            return after.get(key, 0) - before.get(key, 0)
+        self.assertEqual([more(code) for code in ("200", "206", "404", "405")], [5, 1, 1, 1])  # one of them the page before
+        self.assertGreaterEqual(after["ulpsync_serve_sent_bytes_total",] - before["ulpsync_serve_sent_bytes_total",],
+                                3 * part.stat().st_size + 10)
+        self.publish(self.models[3], "--step", 30)
+        self.wait_for(lambda: self.metrics()["ulpsync_head_version", ("run", "rl")] == 3)
+
+    def test_a_run_that_cannot_be_read(self):
+        """One that is damaged is said to be, and is not in the way of the others."""
+        self.publish(self.models[0], "--step", 7, name="whole", state="state2")
+        (self.store / self.record(3)[1:]).write_bytes(b"damaged")
+        (self.store / "empty/log").mkdir(parents=True)
+        self.serve()
+        figures = self.metrics()
+        self.assertEqual(figures["ulpsync_run_readable", ("run", "rl")], 0)
+        self.assertEqual(figures["ulpsync_head_version", ("run", "whole")], 0)
+        self.assertNotIn(("ulpsync_run_readable", ("run", "empty")), figures)
+        self.assertEqual(self.ask("/~/run/rl").code, 200)
+        self.assertIn(b"cannot be read", self.ask("/~/figures/rl").body)
+        self.assertEqual(self.ask("/~/run/whole").code, 200)
+
+
+class Pages(Served):
+    """What can be said of the pages without a browser; test_dashboard.py has one."""
+    def test_a_page_allows_nothing_but_itself(self):
+        self.serve()
+        self.assertEqual(self.ask("/").code, 302)
+        self.assertEqual(self.ask("/").headers["location"], "/~/run/rl")
+        answers = [self.ask("/~/run/rl") for _ in range(2)]
+        nonces = []
+        for answer in answers:
+            policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+            nonce = re.fullmatch(r"'nonce-([0-9a-f]{32})'", policy["script-src"])[1]
+            self.assertEqual(policy, {"default-src": "'none'", "script-src": f"'nonce-{nonce}'", "style-src": f"'nonce-{nonce}'",
+                                      "img-src": "'self'", "connect-src": "'self'", "base-uri": "'none'", "form-action": "'none'",
+                                      "frame-ancestors": "'none'"})
+            self.assertEqual(answer.headers["cache-control"], "no-store")
+            text = answer.body.decode()
+            for tag in re.findall(r"<(?:script|style)\b[^>]*>", text):
+                self.assertIn(f'nonce="{nonce}"', tag)
+            self.assertNotRegex(text, r"(?:src|href)=\"(?:https?:)?//", "nothing comes from elsewhere")
+            self.assertNotRegex(text, r"\sstyle=|\son[a-z]+=", "the policy would not allow it")
+            nonces.append(nonce)
+        self.assertNotEqual(*nonces)
+
+    def test_figures_have_tags(self):
+        self.serve()
+        answer = self.ask("/~/figures/rl")
+        self.assertEqual((answer.code, answer.headers["cache-control"]), (200, "no-cache"))
+        self.assertIn(b"<svg", answer.body)
+        self.assertNotIn(b"<html", answer.body)
+        same = self.ask("/~/figures/rl", If_None_Match=answer.headers["etag"])
+        self.assertEqual((same.code, same.body), (304, b""))
+        self.publish(self.models[3], "--step", 30)
+
+        def changed():
+            return self.ask("/~/figures/rl", If_None_Match=answer.headers["etag"]).code == 200
+        self.wait_for(changed)
+        self.assertEqual(self.ask("/~/figures/rl", "HEAD").body, b"")
+
+    def test_runs_of_any_name(self):
+        """Names that look like pages, and pages that look like names."""
+        names = ["-", "run", "metrics", "log", "part", "x" * 200, "_.-"]
+        for name in names:
+            self.publish(self.models[0], "--step", 1, name=name, state=f"state-{name[:9]}")
+        self.serve()
+        listed = self.ask("/").body.decode()
+        for name in names:
+            self.assertIn(f'<a href="/~/run/{name}">{name}</a>', listed)
+            self.assertEqual(self.ask(f"/~/run/{name}").code, 200, name)
+            self.assertEqual(self.ask(f"/{name}/log/{1:020}").code, 200, name)
+            self.assertIn(("ulpsync_head_version", ("run", name)), self.metrics())
+        self.assertEqual(self.follow_web("far", name="run")["held_step"], 1)
+        for path in ("/~/run/none", "/~/figures/none"):
+            self.assertEqual(self.ask(path).code, 404)
+
+    def test_many_ask_for_pages(self):
+        """Pages are made one after the other; nobody who fetches objects waits for them."""
+        self.serve()
+
+        def ask(number):
+            path = ("/~/run/rl", "/metrics", "/~/figures/rl", self.record(1))[number % 4]
+            return self.ask(path).code
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            self.assertEqual(set(pool.map(ask, range(400))), {200})
         self.stop_server()
 
 

@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "cli/http_listen.h"
 #include "cli/http_watch.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 
@@ -19,9 +20,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The head of a request fits into this, or it is refused (414, 431). */
-#define HEAD_BYTES_MAX (32u << 10)
-
 /* What is read of an object at a time, for each connection that sends one. */
 #define BLOCK_BYTES (128u << 10)
 
@@ -29,6 +27,8 @@
 #define THREADS 4u
 
 #define SWEEP_NS 250000000u
+
+#define CONNECTIONS_USUAL 1024u
 
 /* Beside connections a process has the store, the standard streams and whatever it came with. */
 #define OTHER_FILES 64u
@@ -295,19 +295,25 @@ static void complain(void *user, const char *format, va_list values) {
 
 /* ---- starting and stopping ---- */
 
-/* As many files as the system allows, if that many connections need them. */
-static enum ulp_status allow_files(unsigned connections) {
+/* Lets the process have as many files as that many connections need. */
+static enum ulp_status allow_files(unsigned wanted, unsigned *ret_connections) {
+    unsigned connections = wanted ? wanted : CONNECTIONS_USUAL;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= connections + OTHER_FILES)
-        return ULP_OK;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+    if (!wanted && limit.rlim_max < connections + OTHER_FILES && limit.rlim_max > 2 * OTHER_FILES)
+        connections = (unsigned)limit.rlim_max - OTHER_FILES;
     if (limit.rlim_max < connections + OTHER_FILES)
         return ulp_fail(ULP_E_USAGE,
                         "%u connections need %u open files, and this process may have %llu: ask "
                         "for fewer (--connections), or raise the limit (ulimit -n)",
                         connections, connections + OTHER_FILES, (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = connections + OTHER_FILES;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < connections + OTHER_FILES) {
+        limit.rlim_cur = connections + OTHER_FILES;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    *ret_connections = connections;
     return ULP_OK;
 }
 
@@ -330,22 +336,21 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int socket,
     /* only for what nobody watches: who is slow has been cut off by then */
     const unsigned seconds = (unsigned)(options->patience_ms / 500 + 2);
 
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, complain, NULL,
-        MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_THREAD_POOL_SIZE, threads,
-        MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_CONNECTION_TIMEOUT, seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_UNESCAPE_CALLBACK, decode_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end,
-        NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER,
+                            complain, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
+                            MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_CONNECTION_LIMIT,
+                            options->connections, MHD_OPTION_CONNECTION_TIMEOUT, seconds,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_SERVE_HEAD_BYTES,
+                            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+                            decode_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 }
 
 static enum ulp_status start(struct http_server *server,
                              const struct http_server_options *options) {
     int socket = -1;
-    enum ulp_status status = allow_files(options->connections);
+    enum ulp_status status = make_pipe(server->wake);
 
-    if (!status)
-        status = make_pipe(server->wake);
     if (!status)
         status = http_listen(options->listen, &socket, server->address);
     if (status)
@@ -359,18 +364,20 @@ static enum ulp_status start(struct http_server *server,
 
 enum ulp_status http_server_start(const struct http_server_options *options,
                                   const struct http_site *site, struct http_server **ret_server) {
-    struct http_server *server = calloc(1, sizeof *server);
-    enum ulp_status status;
+    struct http_server_options all = *options;
+    enum ulp_status status = allow_files(options->connections, &all.connections);
+    struct http_server *server = status ? NULL : calloc(1, sizeof *server);
 
+    if (status)
+        return status;
     if (!server)
         return ulp_fail(ULP_E_NOMEM, "out of memory for a server");
     server->site = *site;
     server->wake[0] = server->wake[1] = -1;
     server->waiting_end = &server->waiting;
     lock_make(&server->lock);
-    watch_make(&server->watch, options->patience_ms * 1000000,
-               options->connections - options->connections / 8);
-    status = start(server, options);
+    watch_make(&server->watch, all.patience_ms * 1000000, all.connections - all.connections / 8);
+    status = start(server, &all);
     if (status)
         http_server_stop(server);
     else

@@ -64,7 +64,7 @@ struct http_site {
 
 struct http_server_options {
     const char *listen;   /* "127.0.0.1:8080", "[::1]:0"; port 0: one that is free */
-    unsigned connections; /* at a time, at most */
+    unsigned connections; /* at a time, at most; 0: 1024, or what the system allows */
     uint64_t patience_ms; /* with who is slow: see cli/http_watch.h */
     bool verbose;         /* what libmicrohttpd complains of goes to standard error */
 };

@@ -2,6 +2,7 @@
 #include "cli/serve_runs.h"
 
 #include "cli/figures.h"
+#include "cli/limits.h"
 #include "cli/run_names.h"
 #include "cli/terminal.h"
 
@@ -31,7 +32,7 @@ static void run_free(struct serve_run *run) {
 struct listing {
     const struct serve_objects *objects;
     struct serve_runs *old;
-    struct serve_run *found[SERVE_RUNS_MAX];
+    struct serve_run *found[LIMIT_SERVE_RUNS];
     size_t count;
     bool more;
 };
@@ -58,7 +59,7 @@ static enum ulp_status hear_name(void *user, const char *name) {
 
     if (!serve_run_name(listing->objects, name))
         return ULP_OK;
-    if (listing->count == SERVE_RUNS_MAX) {
+    if (listing->count == LIMIT_SERVE_RUNS) {
         listing->more = true;
         return ULP_OK;
     }
@@ -75,7 +76,7 @@ static int by_name(const void *a, const void *b) {
 
 /* After a failure those that were known and not found may still be there. */
 static void keep_unfound(struct listing *listing) {
-    for (size_t i = 0; i < listing->old->count && listing->count < SERVE_RUNS_MAX; i++) {
+    for (size_t i = 0; i < listing->old->count && listing->count < LIMIT_SERVE_RUNS; i++) {
         if (listing->old->list[i])
             listing->found[listing->count++] = listing->old->list[i];
         listing->old->list[i] = NULL;

@@ -8,9 +8,6 @@
 #include "cli/story.h"
 #include "cli/text.h"
 
-/* So many have stories; who has more serves them one by one (--run). */
-#define SERVE_RUNS_MAX 256u
-
 #define SERVE_TAG_BYTES 40u
 
 struct serve_run {

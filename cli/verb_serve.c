@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/http_server.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/runs.h"
 #include "cli/serve_pages.h"
@@ -11,7 +12,6 @@
 #include <sys/stat.h>
 
 #define LISTEN_DEFAULT "127.0.0.1:8737"
-#define CONNECTIONS_DEFAULT 1024u
 #define PATIENCE_S_DEFAULT 60.0
 #define WORK_MS 100u
 
@@ -90,9 +90,10 @@ static enum ulp_status run(const struct cli_args *args) {
     struct http_server_options options = {.listen = LISTEN_DEFAULT,
                                           .verbose = option_given(args, "verbose")};
     struct serve_pages pages = {.objects.run = option_text(args, "run")};
-    uint64_t connections = CONNECTIONS_DEFAULT;
+    uint64_t connections = 0;
     double patience_s = PATIENCE_S_DEFAULT;
-    enum ulp_status status = option_count(args, "connections", 8, 65536, &connections);
+    enum ulp_status status =
+        option_count(args, "connections", 8, LIMIT_SERVE_CONNECTIONS, &connections);
 
     if (!status)
         status = option_real(args, "patience", 0.1, 86400, &patience_s);

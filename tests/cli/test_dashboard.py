@@ -33,7 +33,7 @@ class Dashboard(ServeCase):
 
     def setUp(self):
         super().setUp()
-        self.number, self.data, self.workers = 0, weights(4000), ["worker-0", "worker-1"]
+        self.number, self.data, self.workers = 0, weights(4000), []
 
     def step(self, name="rl"):
         """The next version, told of and followed."""
@@ -76,6 +76,7 @@ class Dashboard(ServeCase):
             ".filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 80))"), [])
 
     def test_charts_and_a_new_step(self):
+        self.workers = ["worker-0", "worker-1"]
         self.steps(5)
         self.serve()
         page = self.open_run()
@@ -159,7 +160,7 @@ class Dashboard(ServeCase):
         self.quiet(page)
 
     def test_phone_and_dark(self):
-        self.workers.append("a-worker-with-a-very-long-name-in-the-cluster-of-the-third-hall")
+        self.workers = ["worker-0", "a-worker-with-a-very-long-name-in-the-cluster-of-the-third-hall"]
         self.steps(9)
         self.serve()
         page = self.open_run(PHONE)

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -49,6 +50,14 @@ class Verb(ServeCase):
             line = process.stdout.readline()
             if line:  # a machine may have the file and no loopback
                 self.assertRegex(json.loads(line)["url"], r"^http://\[::1\]:\d+$")
+
+    def test_few_files(self):
+        """Where the system allows few open files there are fewer connections; who asks for more is told."""
+        self.store.mkdir()
+        limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))}
+        process = self.start("serve", self.store, "--listen", "127.0.0.1:0", stdout=subprocess.PIPE, text=True, **limited)
+        self.assertTrue(process.stdout.readline())
+        self.fails(USAGE, "ulimit -n", "serve", self.store, "--connections", 1000, **limited)
 
     def test_directories(self):
         self.fails(NOT_FOUND, "there is no directory", "serve", self.dir / "nowhere")

@@ -94,7 +94,7 @@ static const char script[] =
     "      wait = every;\n"
     "      if (!paused) say('live', 'live-on');\n"
     "    } catch (error) {\n"
-    "      wait = Math.min(2 * wait, 8000);\n"
+    "      wait = Math.min(2 * wait, 4000);\n"
     "      if (!paused) say('connection lost, trying again', 'live-lost');\n"
     "    }\n"
     "    clearTimeout(late);\n"

@@ -35,6 +35,7 @@ class ServeCase(RunCase):
         """A server; its address becomes self.url."""
         self.server = self.start("serve", directory or self.store, "--listen", "127.0.0.1:0", "--json", *more,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end_well, self.server)
         line = self.server.stdout.readline()
         self.assertTrue(line, "the server did not start")
         told = json.loads(line)
@@ -43,9 +44,14 @@ class ServeCase(RunCase):
         return self.server
 
     def stop_server(self):
-        self.wait_until_it_listens(self.server, signal.SIGTERM)
-        self.server.send_signal(signal.SIGTERM)
-        self.assertEqual(self.server.wait(30), 0, "it was stopped, which is no failure")
+        self.end_well(self.server)
+
+    def end_well(self, server):
+        """Whatever it went through, it is stopped, which is no failure; nor has a sanitizer anything to say."""
+        if server.poll() is None:
+            self.wait_until_it_listens(server, signal.SIGTERM)
+            server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(60), 0, server.stderr.read())
 
     def connect(self):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)

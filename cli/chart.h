@@ -11,7 +11,7 @@
  *                                        .series = &series, .series_count = 1});
  *
  * A value that is not finite is missing: lines have a gap there, bars are not drawn; on a log axis
- * the same holds for what is not positive. Numbers of bytes, seconds and so on are given in the
+ * the same holds for what is not positive, and everywhere for what is beyond 1e200. Numbers of bytes, seconds and so on are given in the
  * plain unit; axes and tooltips find the readable one. Series are told apart by colour, and without
  * it by dashes, markers and hatching. All text is escaped here.
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/chart_frame.h"
+#include "cli/chart_plot.h"
 
 const char chart_style[] =
     ".chart{width:100%;height:auto;display:block;font-size:12.5px;overflow:visible}\n"
@@ -24,20 +24,20 @@ const char chart_style[] =
     ".q8{fill:var(--q8)}.none{fill:var(--grid)}\n";
 
 void chart_add_hatchings(struct text *out) {
-    static const char *const lines[FRAME_COLOURS] = {NULL,
-                                                     "M0 6L6 0M-1 1L1 -1M5 7L7 5",
-                                                     "M0 0L6 6M-1 5L1 7M5 -1L7 1",
-                                                     "M3 2v2",
-                                                     "M0 3h6",
-                                                     "M0 0L6 6M0 6L6 0",
-                                                     "M3 0v6",
-                                                     "M0 3h6M3 0v6",
-                                                     "M0 1h6M0 4h6",
-                                                     "M1 0v6M4 0v6",
-                                                     "M1 1v1.5M4 4v1.5"};
+    static const char *const lines[PLOT_COLOURS] = {NULL,
+                                                    "M0 6L6 0M-1 1L1 -1M5 7L7 5",
+                                                    "M0 0L6 6M-1 5L1 7M5 -1L7 1",
+                                                    "M3 2v2",
+                                                    "M0 3h6",
+                                                    "M0 0L6 6M0 6L6 0",
+                                                    "M3 0v6",
+                                                    "M0 3h6M3 0v6",
+                                                    "M0 1h6M0 4h6",
+                                                    "M1 0v6M4 0v6",
+                                                    "M1 1v1.5M4 4v1.5"};
 
     text_add(out, "<svg width=\"0\" height=\"0\" class=\"hidden\" aria-hidden=\"true\"><defs>\n");
-    for (unsigned i = 1; i < FRAME_COLOURS; i++)
+    for (unsigned i = 1; i < PLOT_COLOURS; i++)
         text_addf(
             out,
             "<pattern id=\"h%u\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
@@ -47,10 +47,10 @@ void chart_add_hatchings(struct text *out) {
     text_add(out, "</defs></svg>\n");
 }
 
-void frame_marker(struct text *out, unsigned look, double x, double y, double size) {
+void plot_marker(struct text *out, unsigned look, double x, double y, double size) {
     const double s = size;
 
-    text_addf(out, "<path class=\"mark c%u\" d=\"", look % FRAME_COLOURS);
+    text_addf(out, "<path class=\"mark c%u\" d=\"", look % PLOT_COLOURS);
     switch (look % 5) {
     case 0: /* a disc */
         text_addf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0z", x - s, y, s, s,

@@ -48,10 +48,11 @@ struct cli_verb {
 #define CLI_OPTIONS_END                                                                            \
     { NULL, 0, NULL, NULL }
 
-extern const struct cli_verb verb_publish, verb_follow, verb_pull, verb_log, verb_report, verb_fsck,
-    verb_tend, verb_mirror, verb_store, verb_gc, verb_plan, verb_serve, verb_keygen, verb_rekey;
+extern const struct cli_verb verb_publish, verb_follow, verb_pull, verb_log, verb_top, verb_report,
+    verb_fsck, verb_tend, verb_mirror, verb_store, verb_gc, verb_plan, verb_serve, verb_keygen,
+    verb_rekey;
 extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
-    verb_inspect, verb_recover, verb_reshard, verb_squash, verb_synth, verb_verify;
+    verb_inspect, verb_recover, verb_reshard, verb_squash, verb_study, verb_synth, verb_verify;
 
 /* All verbs, in the order in which they are listed, groups together; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];

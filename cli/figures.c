@@ -230,6 +230,43 @@ void figures_bytes(struct text *out, const struct story *story, const struct rep
     free(y);
 }
 
+/* On a log axis beside a full state, patch and floor are hard to tell apart; for each change they
+ * are not. */
+void figures_bits(struct text *out, const struct story *story, const struct replay *replay) {
+    const size_t count = story->step_count;
+    double *x = figure_steps(out, story), *y = figure_numbers(out, 2 * count);
+    bool any = false, floors = false;
+
+    for (size_t i = 0; y && i < count; i++) {
+        const struct story_step *step = &story->steps[i];
+        const struct replay_step *seen = replay ? replay_find(replay, step->version) : NULL;
+        const double changes = step->changed ? (double)step->changed : NAN;
+
+        y[i] = step->patch_bytes ? 8 * (double)step->patch_bytes / changes : NAN;
+        y[count + i] = seen && seen->changed ? 8 * seen->floor_bytes / (double)seen->changed : NAN;
+        any = any || isfinite(y[i]);
+        floors = floors || isfinite(y[count + i]);
+    }
+    if (x && y && any) {
+        const struct chart_series series[] = {{"patch", x, y, count},
+                                              {"entropy floor", x, y + count, count}};
+        static const unsigned looks[] = {1, 2}; /* as in the figure of bytes */
+
+        page_figure_begin(out, "Bits of each change");
+        chart_lines(out, &(struct chart){.label = "Lines: bits for each weight that changes, of "
+                                                  "the patch and of the entropy floor",
+                                         .x = figure_x_axis(story),
+                                         .y = {.title = "bits for each change"},
+                                         .series = series,
+                                         .series_count = floors ? 2 : 1,
+                                         .looks = looks});
+        page_figure_end(out, "A patch has headers, tables and checksums too, which weigh less the "
+                             "more weights change.");
+    }
+    free(x);
+    free(y);
+}
+
 /* A column for each step that was replayed, a row for each layer. */
 static void draw_layers(struct text *out, const struct story *story, const struct replay *replay) {
     const size_t rows = replay->layer_count, columns = replay->step_count;
@@ -302,6 +339,7 @@ void figures_of_story(struct text *out, const struct story *story, const struct 
         figures_notes(out, story);
         figures_bytes(out, story, replay);
         figures_density(out, story);
+        figures_bits(out, story, replay);
         if (replay)
             figures_layers(out, story, replay);
         page_figures_end(out);

@@ -23,6 +23,7 @@ void figures_notes(struct text *out, const struct story *story);
 
 void figures_density(struct text *out, const struct story *story);
 void figures_bytes(struct text *out, const struct story *story, const struct replay *replay);
+void figures_bits(struct text *out, const struct story *story, const struct replay *replay);
 void figures_layers(struct text *out, const struct story *story, const struct replay *replay);
 
 /* Where the time went, and how long a version took to come to life with each follower. */

@@ -37,9 +37,9 @@ static void cell_real(struct cells *cells, const char *format, double value) {
 /* ---- followers ---- */
 
 static const struct page_column follower_columns[] = {
-    {"follower", PAGE_TEXT},  {"version", PAGE_NUMBER}, {"step", PAGE_NUMBER},
-    {"behind", PAGE_NUMBER},  {"median", PAGE_NUMBER},  {"last", PAGE_NUMBER},
-    {"updates", PAGE_NUMBER}, {"fetched", PAGE_NUMBER}, {"told last (UTC)", PAGE_TEXT}};
+    {"follower", PAGE_TEXT},  {"version", PAGE_NUMBER},        {"step", PAGE_NUMBER},
+    {"behind", PAGE_NUMBER},  {"active, median", PAGE_NUMBER}, {"active, last", PAGE_NUMBER},
+    {"updates", PAGE_NUMBER}, {"fetched", PAGE_NUMBER},        {"told last (UTC)", PAGE_TEXT}};
 
 #define FOLLOWER_COLUMNS (sizeof follower_columns / sizeof *follower_columns)
 
@@ -80,11 +80,10 @@ void figures_followers_table(struct text *out, const struct story *story) {
 /* ---- steps ---- */
 
 static const struct page_column step_columns[] = {
-    {"version", PAGE_NUMBER},       {"step", PAGE_NUMBER},
-    {"published (UTC)", PAGE_TEXT}, {"changed", PAGE_NUMBER},
-    {"density", PAGE_NUMBER},       {"patch", PAGE_NUMBER},
-    {"bits / change", PAGE_NUMBER}, {"ratio", PAGE_NUMBER},
-    {"note", PAGE_NUMBER},          {"root", PAGE_CODE}};
+    {"version", PAGE_NUMBER},   {"step", PAGE_NUMBER},    {"published (UTC)", PAGE_TEXT},
+    {"changed", PAGE_NUMBER},   {"density", PAGE_NUMBER}, {"patch", PAGE_NUMBER},
+    {"bits each", PAGE_NUMBER}, {"ratio", PAGE_NUMBER},   {"note", PAGE_NUMBER},
+    {"root", PAGE_CODE}};
 
 #define STEP_COLUMNS (sizeof step_columns / sizeof *step_columns)
 

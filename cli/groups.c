@@ -2,6 +2,7 @@
 #include "cli/groups.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,90 @@ enum ulp_status groups_make(const struct ulp_tensor *tensors,
     }
     if (used)
         qsort(groups, used, sizeof *groups, by_name_and_number);
+    *ret_groups = groups;
+    *ret_count = used;
+    return ULP_OK;
+}
+
+/* ---- by kind ---- */
+
+/* Whether this part of a name, up to the next dot, is a number; *ret_next is the part behind it. */
+static bool part_is_number(const char *part, size_t *ret_length, const char **ret_next) {
+    *ret_length = strcspn(part, ".");
+    *ret_next = part[*ret_length] ? part + *ret_length + 1 : NULL;
+    return *ret_length && strspn(part, DIGITS) == *ret_length;
+}
+
+static bool has_number(const char *name) {
+    const char *next = name;
+    size_t length;
+
+    while (next) {
+        if (part_is_number(next, &length, &next))
+            return true;
+    }
+    return false;
+}
+
+/* Into `kind`, which has room for the name. */
+static void kind_of(const char *name, char *kind) {
+    const char *part = name, *next;
+    bool numbered = !has_number(name);
+    char *end = kind;
+
+    for (; part; part = next) {
+        size_t length;
+
+        if (part_is_number(part, &length, &next)) {
+            numbered = true;
+            continue;
+        }
+        if (!numbered || (!next && end > kind && !strcmp(part, "weight")))
+            continue;
+        if (end > kind)
+            *end++ = '.';
+        memcpy(end, part, length);
+        end += length;
+    }
+    *end = 0;
+    if (end == kind)
+        strcpy(kind, name);
+}
+
+static int by_name(const void *x, const void *y) {
+    const struct group *a = x, *b = y;
+
+    return compare_text(a->name, a->length, b->name, b->length);
+}
+
+enum ulp_status groups_make_by_kind(const struct ulp_tensor *tensors,
+                                    const struct ulp_tensor_report *reports, size_t count,
+                                    struct group **ret_groups, size_t *ret_count) {
+    struct group *groups;
+    size_t used = 0, text = 0;
+    char *names;
+
+    for (size_t i = 0; i < count; i++)
+        text += strlen(tensors[i].name) + 1;
+    groups = calloc(1, (count + 1) * sizeof *groups + text); /* names are behind the groups */
+    if (!groups)
+        return ulp_fail(ULP_E_NOMEM, "out of memory for the kinds of the tensors");
+    names = (char *)(groups + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        kind_of(tensors[i].name, names);
+        groups[i] = (struct group){
+            .name = names, .length = strlen(names), .tensors = 1, .total = reports[i]};
+        names += groups[i].length + 1;
+    }
+    qsort(groups, count, sizeof *groups, by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (used && !by_name(&groups[used - 1], &groups[i])) {
+            groups[used - 1].tensors++;
+            report_add(&groups[used - 1].total, &groups[i].total);
+        } else {
+            groups[used++] = groups[i];
+        }
+    }
     *ret_groups = groups;
     *ret_count = used;
     return ULP_OK;

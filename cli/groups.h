@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tensors gathered into groups that people think in: a layer, which is everything under a name with
- * a number in it ("model.layers.7"), or a tensor that belongs to none.
+ * Tensors gathered into groups that people think in. By layer: everything under a name with a
+ * number in it ("model.layers.7"), or a tensor that belongs to none. By kind: what all layers have.
  */
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H
@@ -21,6 +21,15 @@ struct group {
 enum ulp_status groups_make(const struct ulp_tensor *tensors,
                             const struct ulp_tensor_report *reports, size_t count,
                             struct group **ret_groups, size_t *ret_count);
+
+/*
+ * The same by what tensors are for, whatever layer they are in: the parts of their names behind the
+ * first number, without numbers and without "weight" at the end ("self_attn.q_proj",
+ * "mlp.experts.up_proj"); names without a number stay whole. Sorted by name.
+ */
+enum ulp_status groups_make_by_kind(const struct ulp_tensor *tensors,
+                                    const struct ulp_tensor_report *reports, size_t count,
+                                    struct group **ret_groups, size_t *ret_count);
 
 /* Adds `from` to `to`. */
 void report_add(struct ulp_tensor_report *to, const struct ulp_tensor_report *from);

@@ -50,8 +50,9 @@ static const char style[] =
     "white-space:nowrap}\n"
     "th{font-weight:600}\n"
     ".n{text-align:right}\n"
-    ".code{font-family:ui-monospace,\"DejaVu Sans Mono\",monospace;font-size:.82em}\n"
+    ".code{font-family:ui-monospace,\"DejaVu Sans Mono\",monospace;font-size:.76em}\n"
     "@media(max-width:600px){main{padding:10px}figure{padding:10px 8px}}\n"
+    "@media(min-width:900px){td.code{white-space:normal;overflow-wrap:anywhere;min-width:20em}}\n"
     ".hidden{position:absolute}\n"
     ":focus-visible{outline:2px solid var(--c0);outline-offset:2px}\n";
 

@@ -75,7 +75,8 @@ static bool worth_it(struct replaying *r) {
     r->end = newest->version;
     r->start = choose_start(r);
     if (r->start >= r->end) {
-        missing(r->replay, "the patches that led to version %llu were collected.",
+        missing(r->replay,
+                "the run keeps nothing that leads to version %llu but that version itself.",
                 (unsigned long long)r->end);
         return false;
     }
@@ -291,7 +292,8 @@ static enum ulp_status explain(struct replaying *r, enum ulp_status status) {
     else if (status)
         missing(replay, "the versions could not be replayed (%s).", ulp_last_error());
     else if (replay->step_count < r->last && replay->step_count < r->end)
-        missing(replay, "the last %zu steps; what leads to older versions was collected.",
+        missing(replay,
+                "seen for the last %zu steps; the run does not keep what leads to older versions.",
                 replay->step_count);
     return ULP_OK;
 }

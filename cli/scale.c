@@ -7,6 +7,11 @@
 /* How far off rounding may be when numbers are compared with multiples of a step. */
 #define SLACK 1e-9
 
+/* Beyond these, differences and quotients of two numbers need not be numbers any more. */
+#define LARGEST 1e250
+#define SMALLEST 1e-250
+#define LARGEST_SUMMAND 1e200
+
 struct unit {
     double divisor;
     const char *suffix;
@@ -130,11 +135,18 @@ static void make_linear(struct scale *scale, unsigned wanted, bool tight) {
     if (!tight) {
         scale->low = floor(scale->low / scale->step + SLACK) * scale->step;
         scale->high = ceil(scale->high / scale->step - SLACK) * scale->step;
+        if (!(scale->low < scale->high)) /* far less than a step: of bytes there are no halves */
+            scale->high = scale->low + scale->step;
     }
     first = ceil(scale->low / scale->step - SLACK);
     last = floor(scale->high / scale->step + SLACK);
-    for (double i = 0; i <= last - first && scale->tick_count < SCALE_TICKS_MAX; i++)
-        scale->ticks[scale->tick_count++] = (first + i) * scale->step;
+    for (double i = 0; i <= last - first && scale->tick_count < SCALE_TICKS_MAX; i++) {
+        const double tick = (first + i) * scale->step;
+        const double share = scale_share(scale, tick);
+
+        if (share > -SLACK && share < 1 + SLACK)
+            scale->ticks[scale->tick_count++] = tick;
+    }
 }
 
 /* ---- logarithmic ---- */
@@ -187,8 +199,11 @@ static void make_log(struct scale *scale, unsigned wanted) {
 
 /* A single number, or none, still needs something around it. */
 static void widen(struct scale *scale, bool tight) {
-    if (scale->low < scale->high)
+    if (scale->high - scale->low > SMALLEST)
         return;
+    if (fabs(scale->low) <= SMALLEST)
+        scale->low = 0;
+    scale->high = scale->low;
     if (!tight && scale->low > 0)
         scale->low = 0;
     else if (!tight && scale->low < 0)
@@ -227,9 +242,9 @@ struct scale scale_make(const struct chart_axis *axis, double low, double high, 
     return scale;
 }
 
-/* Beyond these, differences and quotients of two numbers need not be numbers any more. */
-#define LARGEST 1e290
-#define SMALLEST 1e-290
+bool scale_adds(double value) {
+    return fabs(value) <= LARGEST_SUMMAND;
+}
 
 bool scale_shows(const struct scale *scale, double value) {
     return fabs(value) <= LARGEST && (!scale->log || value >= SMALLEST);

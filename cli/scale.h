@@ -28,6 +28,9 @@ struct scale scale_make(const struct chart_axis *axis, double low, double high, 
 /* Whether the axis can show it. */
 bool scale_shows(const struct scale *scale, double value);
 
+/* Whether so many of them as there ever are can be added, and the axis still shows the sum. */
+bool scale_adds(double value);
+
 /* Where: 0 at the low end, 1 at the high one. */
 double scale_share(const struct scale *scale, double value);
 

@@ -16,4 +16,8 @@
 enum ulp_status store_open(const struct cli_args *args, const char *url,
                            struct ulp_store **ret_store);
 
+/* For what is not worth waiting for: it fails after some ten seconds at most. */
+enum ulp_status store_open_hasty(const struct cli_args *args, const char *url,
+                                 struct ulp_store **ret_store);
+
 #endif

@@ -106,7 +106,7 @@ static void take_value(void *user, const char *path, const char *value, int is_t
     } else if (!strcmp(path, "fresh")) {
         line->fresh = !strcmp(value, "true");
     } else if (!strcmp(path, "publish_to_active_ms")) {
-        line->publish_to_active_ms = number_of(value);
+        line->publish_to_active_ms = *value == '-' ? NAN : number_of(value);
     } else if (!strncmp(path, "phases.", 7)) {
         take_phase(line, path + 7, value);
     } else if (!strncmp(path, "notes.", 6)) {

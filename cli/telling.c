@@ -10,13 +10,18 @@
 enum ulp_status telling_open(const struct cli_args *args, const struct run_place *place, bool stays,
                              struct telling *telling) {
     const char *name = option_text(args, "tell");
+    enum ulp_status status;
 
+    if (!name)
+        return ULP_OK;
     telling->one_line = !stays;
-    return name ? ulp_teller_open(place->store, place->run, name, &telling->teller) : ULP_OK;
+    status = store_open_hasty(args, option_text(args, "store"), &telling->store);
+    return status ? status : ulp_teller_open(telling->store, place->run, name, &telling->teller);
 }
 
 void telling_close(struct telling *telling) {
     ulp_teller_close(telling->teller);
+    ulp_store_free(telling->store);
     *telling = (struct telling){0};
 }
 

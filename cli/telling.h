@@ -13,6 +13,7 @@
 
 /* Zeroed means that nothing is told. */
 struct telling {
+    struct ulp_store *store; /* of its own, which does not wait for long */
     struct ulp_teller *teller;
     bool one_line; /* is all that this process tells: it goes on with what the last one left */
     bool complained;

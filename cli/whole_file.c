@@ -19,12 +19,13 @@ static enum ulp_status unfinished_name(const char *path, char *ret_name) {
     return ULP_OK;
 }
 
-static enum ulp_status cannot_write(const char *path) {
+enum ulp_status cannot_write(const char *path) {
     const int why = errno;
-    const enum ulp_status status = why == ENOSPC || why == EDQUOT  ? ULP_E_NO_SPACE
-                                   : why == EACCES || why == EROFS ? ULP_E_PERMISSION
-                                   : why == ENOENT                 ? ULP_E_NOT_FOUND
-                                                                   : ULP_E_IO;
+    const enum ulp_status status = why == ENOSPC || why == EDQUOT || why == EFBIG ? ULP_E_NO_SPACE
+                                   : why == EACCES || why == EROFS                ? ULP_E_PERMISSION
+                                   : why == ENOENT                                ? ULP_E_NOT_FOUND
+                                   : why == EISDIR || why == ENOTDIR              ? ULP_E_FILE_KIND
+                                                                                  : ULP_E_IO;
 
     return ulp_fail(status, "cannot write '%s': %s", path, strerror(why));
 }

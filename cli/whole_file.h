@@ -9,4 +9,7 @@
 /* "-" is standard output. */
 enum ulp_status whole_file_write(const char *path, const char *words, size_t bytes);
 
+/* What errno says of a file that could not be made or written. */
+enum ulp_status cannot_write(const char *path);
+
 #endif

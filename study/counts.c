@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements that are looked at while they are in the nearest cache. */
-#define BLOCK 4096u
+/* Elements that are looked at while they are in the caches: by exponent, and for changes. */
+#define BLOCK 65536u
+#define STRETCH 4096u
 
-/* Consecutive elements go to different tables, since they often have the same exponent and a
+/* Consecutive elements go to different counters, since they often have the same exponent and a
  * counter takes some cycles until it can be counted up again. */
-#define TABLES 4u
+#define COPIES 8u
 #define EXPONENTS_MAX 2048u
+
+typedef uint32_t tallies[EXPONENTS_MAX][COPIES];
 
 struct study_counts *study_counts_new(struct code_kind kind) {
     struct study_counts *counts = calloc(1, sizeof *counts);
@@ -68,17 +71,25 @@ static inline bool stride_differs(const uint8_t *a, const uint8_t *b) {
     return differs != 0;
 }
 
+static inline bool word_differs(const uint8_t *a, const uint8_t *b) {
+    return word_at(a, 0, 8) != word_at(b, 0, 8);
+}
+
 static inline size_t changes_of_width(const uint8_t *old, const uint8_t *new, unsigned width,
                                       size_t elements, uint32_t *places) {
-    const size_t each = STRIDE / width;
+    const size_t each = STRIDE / width, lanes = 8 / width;
     size_t count = 0, i = 0;
 
     for (; i + each <= elements; i += each) {
         if (!stride_differs(old + i * width, new + i *width))
             continue;
-        for (size_t k = i; k < i + each; k++) {
-            places[count] = (uint32_t)k;
-            count += word_at(old, k, width) != word_at(new, k, width);
+        for (size_t word = i; word < i + each; word += lanes) {
+            if (!word_differs(old + word * width, new + word *width))
+                continue;
+            for (size_t k = word; k < word + lanes; k++) {
+                places[count] = (uint32_t)k;
+                count += word_at(old, k, width) != word_at(new, k, width);
+            }
         }
     }
     for (; i < elements; i++) {
@@ -104,56 +115,57 @@ size_t study_changes(const void *old, const void *new, unsigned width, size_t el
 
 /* ---- elements by exponent ---- */
 
-static inline void tally_of_width(uint32_t (*tables)[EXPONENTS_MAX], const uint8_t *data,
-                                  unsigned width, unsigned shift, uint32_t mask, size_t elements) {
+static inline void tally_of_width(tallies seen, const uint8_t *data, unsigned width, unsigned shift,
+                                  uint32_t mask, size_t elements) {
     size_t i = 0;
 
-    for (; i + TABLES <= elements; i += TABLES) {
-        for (unsigned t = 0; t < TABLES; t++)
-            tables[t][(uint32_t)(word_at(data, i + t, width) >> shift) & mask]++;
+    for (; i + COPIES <= elements; i += COPIES) {
+        for (unsigned t = 0; t < COPIES; t++)
+            seen[(uint32_t)(word_at(data, i + t, width) >> shift) & mask][t]++;
     }
     for (; i < elements; i++)
-        tables[0][(uint32_t)(word_at(data, i, width) >> shift) & mask]++;
+        seen[(uint32_t)(word_at(data, i, width) >> shift) & mask][0]++;
 }
 
-static void tally(uint32_t (*tables)[EXPONENTS_MAX], const struct code_kind *kind,
-                  const uint8_t *data, size_t elements) {
+static void tally(tallies seen, const struct code_kind *kind, const uint8_t *data,
+                  size_t elements) {
     const uint32_t mask = (1u << kind->exponent_bits) - 1;
 
     switch (kind->width) {
     case 1:
-        tally_of_width(tables, data, 1, kind->exponent_shift, mask, elements);
+        tally_of_width(seen, data, 1, kind->exponent_shift, mask, elements);
         break;
     case 2:
-        tally_of_width(tables, data, 2, kind->exponent_shift, mask, elements);
+        tally_of_width(seen, data, 2, kind->exponent_shift, mask, elements);
         break;
     case 4:
-        tally_of_width(tables, data, 4, kind->exponent_shift, mask, elements);
+        tally_of_width(seen, data, 4, kind->exponent_shift, mask, elements);
         break;
     default:
-        tally_of_width(tables, data, 8, kind->exponent_shift, mask, elements);
+        tally_of_width(seen, data, 8, kind->exponent_shift, mask, elements);
     }
 }
 
-static void count_elements(struct study_counts *counts, const uint8_t *old, size_t elements,
+static void tally_elements(struct study_counts *counts, const uint8_t *old, size_t elements,
                            bool told) {
     const struct code_kind *kind = &counts->kind;
-    uint32_t tables[TABLES][EXPONENTS_MAX];
     const uint32_t exponents = 1u << kind->exponent_bits;
+    tallies seen;
 
-    for (unsigned t = 0; t < TABLES; t++)
-        memset(tables[t], 0, exponents * sizeof tables[t][0]);
+    memset(seen, 0, exponents * sizeof seen[0]);
     if (kind->exponent_bits)
-        tally(tables, kind, old, elements);
+        tally(seen, kind, old, elements);
     else
-        tables[0][0] = (uint32_t)elements;
+        seen[0][0] = (uint32_t)elements;
     for (uint32_t e = 0; e < exponents; e++) {
-        const uint64_t seen = (uint64_t)tables[0][e] + tables[1][e] + tables[2][e] + tables[3][e];
         const uint32_t cell = code_cell(kind, (uint64_t)e << kind->exponent_shift);
+        uint64_t sum = 0;
 
-        counts->elements[cell] += seen;
+        for (unsigned t = 0; t < COPIES; t++)
+            sum += seen[e][t];
+        counts->elements[cell] += sum;
         if (told)
-            counts->told[cell] += seen;
+            counts->told[cell] += sum;
     }
 }
 
@@ -161,7 +173,7 @@ static void count_elements(struct study_counts *counts, const uint8_t *old, size
 
 unsigned study_symbol(int64_t step) {
     const uint64_t size = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
-    const unsigned octave = 63 - (unsigned)__builtin_clzll(size | 1);
+    const unsigned octave = 63 - (unsigned)__builtin_clzll((size - 1) | 1);
     const unsigned symbol = size <= STUDY_EXACT ? (unsigned)size - 1 : STUDY_EXACT + octave - 6;
 
     return step < 0 ? STUDY_SIZES + symbol : symbol;
@@ -170,15 +182,19 @@ unsigned study_symbol(int64_t step) {
 uint64_t study_symbol_size(unsigned symbol) {
     const unsigned size = symbol % STUDY_SIZES;
 
-    if (size < STUDY_EXACT)
-        return size + 1;
-    return size == STUDY_EXACT ? STUDY_EXACT + 1 : UINT64_C(1) << (size - STUDY_EXACT + 6);
+    return size < STUDY_EXACT ? size + 1 : (UINT64_C(1) << (size - STUDY_EXACT + 6)) + 1;
 }
 
 unsigned study_symbol_bits(unsigned symbol) {
     const unsigned size = symbol % STUDY_SIZES;
 
     return size < STUDY_EXACT ? 0 : size - STUDY_EXACT + 6;
+}
+
+unsigned study_symbol_bucket(unsigned symbol) {
+    const uint64_t size = study_symbol_size(symbol);
+
+    return size == 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
 }
 
 static unsigned bucket_of(int64_t move) {
@@ -198,8 +214,8 @@ static void count_moved(struct study_counts *counts, const uint8_t *before, cons
     }
 }
 
-static void count_steps(struct study_counts *counts, const uint8_t *before, const uint8_t *old,
-                        const uint8_t *new, const uint32_t *places, size_t count) {
+void study_count_changes(struct study_counts *counts, const void *before, const void *old,
+                         const void *new, const uint32_t *places, size_t count) {
     const unsigned width = counts->kind.width;
 
     for (size_t i = 0; i < count; i++) {
@@ -218,22 +234,38 @@ static void count_steps(struct study_counts *counts, const uint8_t *before, cons
     }
 }
 
-void study_count(struct study_counts *counts, const void *before, const void *old, const void *new,
-                 size_t elements) {
+void study_count_elements(struct study_counts *counts, const void *before, const void *old,
+                          size_t elements) {
     const unsigned width = counts->kind.width;
-    uint32_t places[BLOCK];
+    uint32_t places[STRETCH];
 
     for (size_t first = 0; first < elements; first += BLOCK) {
         const size_t block = elements - first < BLOCK ? elements - first : BLOCK;
+
+        tally_elements(counts, (const uint8_t *)old + first * width, block, before != NULL);
+    }
+    for (size_t first = 0; before && first < elements; first += STRETCH) {
+        const size_t stretch = elements - first < STRETCH ? elements - first : STRETCH;
+        const uint8_t *last = (const uint8_t *)before + first * width;
+        const uint8_t *now = (const uint8_t *)old + first * width;
+
+        count_moved(counts, last, now, places, study_changes(last, now, width, stretch, places));
+    }
+}
+
+void study_count(struct study_counts *counts, const void *before, const void *old, const void *new,
+                 size_t elements) {
+    const unsigned width = counts->kind.width;
+    uint32_t places[STRETCH];
+
+    study_count_elements(counts, before, old, elements);
+    for (size_t first = 0; first < elements; first += STRETCH) {
+        const size_t stretch = elements - first < STRETCH ? elements - first : STRETCH;
         const size_t at = first * width;
         const uint8_t *now = (const uint8_t *)old + at, *next = (const uint8_t *)new + at;
-        const uint8_t *last = before ? (const uint8_t *)before + at : NULL;
 
-        count_elements(counts, now, block, before != NULL);
-        if (last)
-            count_moved(counts, last, now, places, study_changes(last, now, width, block, places));
-        count_steps(counts, last, now, next, places,
-                    study_changes(now, next, width, block, places));
+        study_count_changes(counts, before ? (const uint8_t *)before + at : NULL, now, next, places,
+                            study_changes(now, next, width, stretch, places));
     }
 }
 

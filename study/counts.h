@@ -16,7 +16,7 @@
 #ifndef STUDY_COUNTS_H
 #define STUDY_COUNTS_H
 
-#include "src/code/kind.h"
+#include "code/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,11 +24,11 @@
 
 /*
  * A step is the difference of two bit patterns at the element's width, so it has a sign. Sizes up
- * to STUDY_EXACT have a symbol each, larger ones one for each octave; the bits inside an octave
- * are all different in practice and count as bits. Positive steps come first.
+ * to STUDY_EXACT have a symbol each, larger ones one for each octave (65-128, 129-256, ...); which of
+ * an octave it is counts as so many bits. Positive steps come first.
  */
 #define STUDY_EXACT 64u
-#define STUDY_SIZES (STUDY_EXACT + 58u) /* the last octave begins at 2^63 */
+#define STUDY_SIZES (STUDY_EXACT + 57u) /* the last octave ends at 2^63 */
 #define STUDY_SYMBOLS (2u * STUDY_SIZES)
 
 /* What one context saw: its changes, by symbol. */
@@ -53,13 +53,19 @@ struct study_counts *study_counts_new(struct code_kind kind);
 void study_count(struct study_counts *counts, const void *before, const void *old, const void *new,
                  size_t elements);
 
-/* Adds `from` to `to`, both of one kind. */
-void study_counts_add(struct study_counts *to, const struct study_counts *from);
+/* The two halves of it, for who wants the changes one by one too: the elements and their previous
+ * moves; then the changes, at places that study_changes() found. */
+void study_count_elements(struct study_counts *counts, const void *before, const void *old,
+                          size_t elements);
+void study_count_changes(struct study_counts *counts, const void *before, const void *old,
+                         const void *new, const uint32_t *places, size_t count);
 
-/* For who wants the changes one by one too: places in which the elements differ, ascending. There
- * is room for `elements` of them. */
+/* Places in which the elements differ, ascending. There is room for `elements` of them. */
 size_t study_changes(const void *old, const void *new, unsigned width, size_t elements,
                      uint32_t *ret_places);
+
+/* Adds `from` to `to`, both of one kind. */
+void study_counts_add(struct study_counts *to, const struct study_counts *from);
 
 /* One element, and the step between two, with its sign. */
 uint64_t study_word(const void *data, size_t element, unsigned width);
@@ -72,6 +78,10 @@ int64_t study_step(uint64_t old, uint64_t new, unsigned width);
 unsigned study_symbol(int64_t step);
 uint64_t study_symbol_size(unsigned symbol);
 unsigned study_symbol_bits(unsigned symbol);
+
+/* For people: sizes 1, 2, 3-4, 5-8, 9-16, ... as buckets 0, 1, 2, 3, 4, ... */
+#define STUDY_BUCKETS 64u
+unsigned study_symbol_bucket(unsigned symbol);
 
 uint64_t study_total(const uint64_t *counters, size_t count);
 uint64_t study_changed(const struct study_counts *counts);

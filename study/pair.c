@@ -13,7 +13,8 @@
 #define SAMPLE_BYTES ((uint64_t)64 << 20)
 #define SAMPLE_LEAST ((uint64_t)64 << 10)
 
-/* Elements that are compared, counted and written in turn. */
+/* Elements that are counted while they are in the caches, and whose changes are written in turn. */
+#define BLOCK 65536u
 #define STRETCH 4096u
 
 /* A tensor's share of a piece. */
@@ -154,50 +155,65 @@ static struct slot *take_slot(struct job *job) {
 }
 
 static enum ulp_status write_changes(struct slot *slot, struct segment *segment, uint64_t first,
-                                     const uint8_t *old, const uint8_t *new, size_t elements,
-                                     unsigned width) {
-    uint32_t places[STRETCH];
-    const size_t count = study_changes(old, new, width, elements, places);
+                                     const uint8_t *old, const uint8_t *new, unsigned width,
+                                     const uint32_t *places, size_t count) {
+    enum ulp_status status = ULP_OK;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         const uint64_t gap = wire_run_add(&segment->run, first + places[i], segment->first);
-        enum ulp_status status =
-            slot->streams
-                ? wire_streams_change(slot->streams, gap, study_word(old, places[i], width),
-                                      study_word(new, places[i], width), width)
-                : ULP_OK;
 
-        if (status)
-            return status;
+        if (slot->streams)
+            status = wire_streams_change(slot->streams, gap, study_word(old, places[i], width),
+                                         study_word(new, places[i], width), width);
     }
-    return ULP_OK;
+    return status;
+}
+
+/* Elements `first` to `end` of a tensor. */
+static enum ulp_status count_block(const struct job *job, struct slot *slot,
+                                   struct segment *segment, uint64_t first, uint64_t end) {
+    const struct study_states *states = job->states;
+    const size_t tensor = segment->tensor;
+    struct study_counts *counts = slot->kinds[job->tensor_slots[tensor]];
+    const unsigned width = counts->kind.width;
+    const uint8_t *old = states->old[tensor].data, *new = states->new[tensor].data;
+    const uint8_t *before = states->before ? states->before[tensor].data : NULL;
+    uint32_t places[STRETCH];
+    enum ulp_status status = ULP_OK;
+
+    study_count_elements(counts, before ? before + first * width : NULL, old + first * width,
+                         (size_t)(end - first));
+    for (; !status && first < end; first += STRETCH) {
+        const size_t here = end - first < STRETCH ? (size_t)(end - first) : STRETCH;
+        const uint64_t at = first * width;
+        const size_t count = study_changes(old + at, new + at, width, here, places);
+
+        study_count_changes(counts, before ? before + at : NULL, old + at, new + at, places, count);
+        status = write_changes(slot, segment, first, old + at, new + at, width, places, count);
+    }
+    return status;
 }
 
 static enum ulp_status count_segment(const struct job *job, struct slot *slot,
                                      struct segment *segment, uint64_t *sample) {
-    const struct study_states *states = job->states;
     const size_t tensor = segment->tensor, kind = job->tensor_slots[tensor];
-    const unsigned width = job->tensor_kinds[tensor].width;
-    const uint8_t *old = states->old[tensor].data, *new = states->new[tensor].data;
-    const uint8_t *before = states->before ? states->before[tensor].data : NULL;
-    const uint64_t bytes = segment->elements * width, end = segment->first + segment->elements;
+    const unsigned width = job->kinds[kind].width;
+    const uint64_t end = segment->first + segment->elements;
     enum ulp_status status = ULP_OK;
 
     if (!slot->kinds[kind])
         slot->kinds[kind] = study_counts_new(job->kinds[kind]);
     if (!slot->kinds[kind])
         return out_of_memory();
-    for (uint64_t first = segment->first; !status && first < end; first += STRETCH) {
-        const size_t here = end - first < STRETCH ? (size_t)(end - first) : STRETCH;
-        const uint64_t at = first * width;
-
-        study_count(slot->kinds[kind], before ? before + at : NULL, old + at, new + at, here);
-        status = write_changes(slot, segment, first, old + at, new + at, here, width);
-    }
+    for (uint64_t first = segment->first; !status && first < end; first += BLOCK)
+        status = count_block(job, slot, segment, first, end - first < BLOCK ? end : first + BLOCK);
     if (!status && slot->streams && *sample) {
-        const uint64_t take = bytes < *sample ? bytes : *sample, at = segment->first * width;
+        const uint64_t bytes = segment->elements * width, at = segment->first * width;
+        const uint64_t take = bytes < *sample ? bytes : *sample;
 
-        status = wire_streams_sample(slot->streams, old + at, new + at, (size_t)take);
+        status =
+            wire_streams_sample(slot->streams, (const uint8_t *)job->states->old[tensor].data + at,
+                                (const uint8_t *)job->states->new[tensor].data + at, (size_t)take);
         *sample -= take;
     }
     return status;

@@ -15,8 +15,8 @@ static const struct {
     [WIRE_PAIRS] = {"pairs", "32-bit index + value",
                     "TRL raw, vLLM, verl, prime-rl, SparseRL-Sync"},
     [WIRE_GAPS16] = {"gaps16", "16-bit gaps + values", "TRL gap_delta"},
-    [WIRE_GAPS] = {"gaps", "varint gaps + values", ""},
-    [WIRE_GAPS_ZSTD] = {"gaps_zstd", "varint gaps + values, zstd -1", "PULSESync"},
+    [WIRE_GAPS] = {"gaps", "gaps + values", ""},
+    [WIRE_GAPS_ZSTD] = {"gaps_zstd", "gaps + values, zstd -1", "PULSESync"},
     [WIRE_GAPS_XOR_ZSTD] = {"gaps_xor_zstd", "16-bit gaps + XOR, zstd -1", "NeMo-RL"},
     [WIRE_RICE] = {"rice", "Rice gaps + Rice steps", "PULSEPT1 v2"},
     [WIRE_RICE_CLASSES] = {"rice_classes", "Rice ranks by exponent", "PULSEPT1 v3"},
@@ -112,17 +112,27 @@ void wire_sizes_made(struct wire_sizes *sizes, const struct wire_made *made, uin
     add_size(sizes, WIRE_XOR_ZSTD, basis, scale * (double)made->xor_of_state);
 }
 
+/* A quotient beyond this is written as so many ones, and the number in full. */
+#define RICE_ESCAPE 24u
+
+static double rice_length(uint64_t number, unsigned k, unsigned width) {
+    const uint64_t quotient = number >> k;
+
+    return quotient < RICE_ESCAPE ? (double)quotient + 1 + k : RICE_ESCAPE + 8.0 * width;
+}
+
 /* Zigzag less one, in Rice codes with the best number of low bits. */
-static double rice_steps(const study_steps steps) {
+static double rice_steps(const study_steps steps, unsigned width) {
     double best = INFINITY;
 
     for (unsigned k = 0; k < WIRE_RICE_MAX; k++) {
         double bits = 0;
 
         for (unsigned s = 0; s < STUDY_SYMBOLS; s++) {
+            const uint64_t zigzag = 2 * (study_symbol_size(s) - 1) + (s >= STUDY_SIZES);
+
             if (steps[s])
-                bits += (double)steps[s] *
-                        (floor(2 * (double)(study_symbol_size(s) - 1) / (double)(1u << k)) + 1 + k);
+                bits += (double)steps[s] * rice_length(zigzag, k, width);
         }
         best = bits < best ? bits : best;
     }
@@ -130,21 +140,17 @@ static double rice_steps(const study_steps steps) {
 }
 
 /* Ranks of changes that are as likely everywhere in their class: the mean length of a Rice code of
- * a geometric distribution is k + 1 / (1 - (1 - p)^(2^k)). Where more than half change, the others
- * are coded. */
+ * a geometric distribution is k + 1 / (1 - (1 - p)^(2^k)). */
 static double rice_ranks(uint64_t elements, uint64_t changed) {
-    const uint64_t fewer = changed < elements - changed ? changed : elements - changed;
-    const double p = (double)fewer / (double)elements;
+    const double p = (double)changed / (double)elements;
     double best = INFINITY;
 
-    if (!fewer)
-        return 0;
     for (unsigned k = 0; k < WIRE_RICE_MAX; k++) {
         const double bits = k - 1 / expm1(ldexp(log1p(-p), (int)k));
 
         best = bits < best ? bits : best;
     }
-    return best * (double)fewer;
+    return best * (double)changed;
 }
 
 void wire_sizes_counts(struct wire_sizes *sizes, const struct study_counts *counts) {
@@ -156,11 +162,12 @@ void wire_sizes_counts(struct wire_sizes *sizes, const struct study_counts *coun
 
         if (!changed)
             continue;
-        classes += rice_ranks(counts->elements[e], changed) + rice_steps(counts->steps[e]);
+        classes += rice_ranks(counts->elements[e], changed) +
+                   rice_steps(counts->steps[e], counts->kind.width);
         for (unsigned s = 0; s < STUDY_SYMBOLS; s++)
             all[s] += counts->steps[e][s];
     }
-    add_size(sizes, WIRE_RICE, WIRE_FORMULA, rice_steps(all) / 8);
+    add_size(sizes, WIRE_RICE, WIRE_FORMULA, rice_steps(all, counts->kind.width) / 8);
     add_size(sizes, WIRE_RICE_CLASSES, WIRE_FORMULA, classes / 8);
 }
 

@@ -39,7 +39,7 @@ struct wire_size {
     double bytes;
 };
 
-/* "varint gaps + values, zstd -1", "gaps_zstd", "PULSESync" */
+/* "gaps + values, zstd -1", "gaps_zstd", "PULSESync" */
 const char *wire_title(enum wire_format format);
 const char *wire_key(enum wire_format format);
 const char *wire_users(enum wire_format format); /* "" if there are none to name */

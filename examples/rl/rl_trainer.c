@@ -12,6 +12,7 @@
 #include "options.h"
 #include "pretrain.h"
 #include "sync.h"
+#include "tell.h"
 
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct trainer {
     uint16_t *before; /* the view that was published last */
     struct ulp_store *store;
     struct sender sender;
+    struct telling telling;
     struct harvest harvest;
     struct jsonl log;
 };
@@ -106,6 +108,22 @@ static void log_step(struct trainer *t, const struct step *s) {
     jsonl_end(&t->log);
 }
 
+/* For whoever looks on. */
+static void tell_step(struct trainer *t, const struct step *s) {
+    const struct note notes[] = {{"reward", s->groups.reward},
+                                 {"exact", s->groups.exact},
+                                 {"loss", s->lesson.loss},
+                                 {"age", t->harvest.age},
+                                 {"clipped", s->lesson.clipped},
+                                 {"gradient", s->lesson.gradient},
+                                 {"wait_ms", s->wait_s * 1e3},
+                                 {"train_ms", s->train_s * 1e3},
+                                 {NULL, 0}};
+    static const struct note none = {NULL, 0}; /* was learned by reward, before the first step */
+
+    tell_published(&t->telling, &s->sent, s->number ? notes : &none);
+}
+
 static void print_step(const struct trainer *t, const struct step *s) {
     printf(
         "step %3llu  reward %.3f  right %4.1f %%  density %5.2f %%  %7llu bytes, 1/%-4.0f age %.1f  "
@@ -166,6 +184,7 @@ static enum ulp_status one_step(struct trainer *t, uint64_t number) {
     gaps_measure(t->before, t->state.bits, t->learner.layout.total, &s.gaps_bytes,
                  &s.gaps_zstd_bytes);
     log_step(t, &s);
+    tell_step(t, &s);
     print_step(t, &s);
     return ULP_OK;
 }
@@ -188,9 +207,11 @@ static enum ulp_status first_version(struct trainer *t) {
     learner_refresh(&t->learner, t->floor);
     if (!status)
         status = publish(t, &s);
-    if (!status)
-        log_step(t, &s);
-    return status;
+    if (status)
+        return status;
+    log_step(t, &s);
+    tell_step(t, &s);
+    return ULP_OK;
 }
 
 static enum ulp_status train(struct trainer *t) {
@@ -236,11 +257,14 @@ static enum ulp_status open_all(struct trainer *t) {
     }
     if (!status)
         status = sender_open(&t->sender, mode, t->store, t->run, &t->state);
+    if (!status)
+        telling_open(&t->telling, mode, t->store, t->run, "trainer");
     return status ? status : gather_clear(t->store, t->run);
 }
 
 static void close_all(struct trainer *t) {
     sender_close(&t->sender);
+    telling_close(&t->telling);
     ulp_store_free(t->store);
     harvest_release(&t->harvest);
     free(t->before);

@@ -13,6 +13,7 @@
 #include "samples.h"
 #include "sync.h"
 #include "task.h"
+#include "tell.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct worker {
     struct random *streams;
     struct ulp_store *store;
     struct receiver receiver;
+    struct telling telling;
     struct jsonl log;
     uint64_t born_ms, made; /* this process; pieces it has made */
     bool has_made;          /* with the version that it holds */
@@ -58,6 +60,7 @@ static void log_version(struct worker *w, const struct received *r) {
     jsonl_number(&w->log, "digest_ms", (double)r->phases.digest_ns / 1e6);
     jsonl_number(&w->log, "apply_ms", (double)r->phases.apply_ns / 1e6);
     jsonl_end(&w->log);
+    tell_followed(&w->telling, w->receiver.version, r, now);
 }
 
 static enum ulp_status look(struct worker *w) {
@@ -228,11 +231,18 @@ static enum ulp_status open_all(struct worker *w) {
         furnish(w);
         status = ulp_store_open(w->store_url, &w->store);
     }
+    if (!status) {
+        char name[32];
+
+        snprintf(name, sizeof name, "worker-%llu", (unsigned long long)w->number);
+        telling_open(&w->telling, mode, w->store, w->run, name);
+    }
     return status ? status : receiver_open(&w->receiver, mode, w->store, w->run, &w->state);
 }
 
 static void close_all(struct worker *w) {
     receiver_close(&w->receiver);
+    telling_close(&w->telling);
     ulp_store_free(w->store);
     decoder_release(&w->decoder);
     free(w->sequences);

@@ -182,23 +182,27 @@ struct hearing {
 };
 
 /* The lines that are complete; those that say nothing are passed over. */
-static void hear_lines(const struct hearing *h, const char *name, char *text, size_t bytes,
-                       struct told_object *object) {
+static enum ulp_status hear_lines(const struct hearing *h, const char *name, char *text,
+                                  size_t bytes, struct told_object *object) {
     char *line = text, *end;
 
     while (object->lines < LIMIT_TOLD_LINES &&
            (end = memchr(line, '\n', bytes - (size_t)(line - text)))) {
         const size_t length = (size_t)(end - line);
+        const enum ulp_status status = told_line_check(line, length);
 
+        if (status == ULP_E_NOMEM)
+            return status; /* which is not the line's fault */
         *end = 0;
         object->lines++;
         object->heard += (uint32_t)length + 1;
-        if (!told_line_check(line, length))
+        if (!status)
             h->heard(h->user, name, line, length);
         line = end + 1;
     }
     if (object->lines == LIMIT_TOLD_LINES)
         object->heard = object->bytes; /* nothing more is wanted of it */
+    return ULP_OK;
 }
 
 /* It may be gone meanwhile, or be no object at all. */
@@ -220,8 +224,7 @@ static enum ulp_status hear_object(const struct hearing *h, const char *name,
                             LIMIT_TOLD_BYTES - object->heard, &bytes, &total);
     if (status)
         return is_nothing(status) ? ULP_OK : status;
-    hear_lines(h, name, h->text, bytes, object);
-    return ULP_OK;
+    return hear_lines(h, name, h->text, bytes, object);
 }
 
 enum ulp_status listener_hear(struct ulp_listener *listener, ulp_told heard, void *user) {

@@ -241,6 +241,26 @@ static void test_allocations_fail(void **unused) {
     free(s);
 }
 
+/* Who wants to see each version takes no long way, and no anchor once something is held. */
+static void test_each_version(void **unused) {
+    static const uint64_t pairs[][2] = {{0, 1}, {1, 2}, {0, 8}, {7, 8}, {8, 9}, {0, 9}};
+    struct arena arena = {0};
+    struct record record = {0}, stepwise = {0};
+    struct anchor first = anchor(0), second = anchor(8);
+
+    (void)unused;
+    add_ways(&record, &arena, 6, pairs);
+    assert_ok(map_add_anchor(&record, &first, &arena));
+    assert_ok(map_add_anchor(&record, &second, &arena));
+    assert_ok(map_each_version(&record, true, &arena, &stepwise));
+    assert_map(&stepwise, "0-1 1-2 7-8 8-9");
+    assert_ok(map_each_version(&record, false, &arena, &stepwise));
+    assert_map(&stepwise, "@0 @8 0-1 1-2 7-8 8-9");
+    assert_map(&record, "@0 @8 0-1 1-2 0-8 7-8 0-9 8-9");
+    arena_release(&arena);
+}
+
 TEST_MAIN(test_ways_find_their_place, test_any_order_of_ways, test_a_way_that_is_there,
-          test_anchors_find_their_place, test_trim, test_looking_for_ways_and_anchors,
-          test_names_of_parts, test_each_part_until_one_says_stop, test_allocations_fail)
+          test_anchors_find_their_place, test_trim, test_each_version,
+          test_looking_for_ways_and_anchors, test_names_of_parts,
+          test_each_part_until_one_says_stop, test_allocations_fail)

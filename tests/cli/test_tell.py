@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 
 import cli_case
 from cli_case import run

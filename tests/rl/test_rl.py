@@ -56,6 +56,18 @@ class ShortRun(unittest.TestCase):
         self.assertEqual([w["lives"] for w in self.figures["workers"]], [1, 2])
         self.assertIn("killing worker 1", self.done.stdout)
 
+    def test_what_is_told(self):
+        told = self.out / "store" / "rl" / "told"
+        lines = {place.name: [json.loads(line) for path in sorted(place.iterdir()) for line in path.read_text().splitlines()]
+                 for place in told.iterdir()}
+        self.assertEqual(set(lines), {"trainer", "worker-0", "worker-1"})
+        self.assertEqual([line["version"] for line in lines["trainer"]], list(range(STEPS + 1)))
+        self.assertEqual([line["notes"].get("reward") for line in lines["trainer"][1:]],
+                         [float(f"{step['reward']:.9g}") for step in self.figures["steps"]])
+        for name in ("worker-0", "worker-1"):
+            self.assertEqual(lines[name][-1]["held_version"], STEPS)
+            self.assertEqual({line["event"] for line in lines[name]}, {"follow"})
+
     def test_the_proof_held(self):
         self.assertTrue(self.figures["identical_proof"])
         self.assertIn(f"IDENTICAL: {PROOF_STEPS + 1} states and {PROOF_STEPS} rewards", self.done.stdout)

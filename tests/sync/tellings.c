@@ -405,6 +405,46 @@ static void test_hostile_numbers(void **unused) {
     ulp_store_free(store);
 }
 
+/* ---- memory ---- */
+
+static enum ulp_status tell_and_hear(struct ulp_store *store, struct heard *heard) {
+    struct ulp_teller *teller = NULL;
+    enum ulp_status status = ulp_teller_open(store, "run", "w", &teller);
+
+    if (!status)
+        status = ulp_teller_resume(teller);
+    if (!status)
+        status = ulp_teller_tell(teller, "{\"a\":{\"b\":\"c\"}}");
+    if (!status)
+        status = ulp_teller_tell(teller, "{\"d\":[1]}");
+    ulp_teller_close(teller);
+    return status ? status : ulp_run_told(store, "run", hear, heard);
+}
+
+/* Wherever memory runs out, it is said, and nothing is left behind. */
+static void test_no_memory(void **unused) {
+    enum ulp_status status = ULP_E_NOMEM;
+    struct heard heard;
+
+    (void)unused;
+    for (uint64_t at = 0; status; at++) {
+        struct ulp_store *store = NULL;
+
+        memset(&heard, 0, sizeof heard);
+        failing_allocator_start(at, 0);
+        status = ulp_store_memory(&store);
+        if (!status)
+            status = ulp_store_put(store, "run/told/w/00000001", "{}\n", 3);
+        if (!status)
+            status = tell_and_hear(store, &heard);
+        ulp_store_free(store);
+        failing_allocator_stop();
+        assert_true(!status || status == ULP_E_NOMEM);
+        assert_true(at < 1000);
+    }
+    assert_int_equal(heard.count, 3);
+}
+
 /* ---- what a line says ---- */
 
 static void note_value(void *user, const char *path, const char *value, int is_text) {
@@ -480,5 +520,5 @@ static void test_nobody_else_cares(void **unused) {
 TEST_MAIN(test_in_order, test_restart_and_twins, test_one_line_each, test_nothing_to_resume,
           test_objects_stay_few_and_small, test_what_cannot_be_told, test_numbers_end,
           test_a_store_that_fails, test_a_put_that_fails, test_a_store_without_list,
-          test_only_what_is_new, test_hostile_objects, test_hostile_numbers, test_values,
-          test_nobody_else_cares)
+          test_only_what_is_new, test_hostile_objects, test_hostile_numbers, test_no_memory,
+          test_values, test_nobody_else_cares)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/chart_frame.h"
+#include "cli/chart_plot.h"
 
 #include "cli/output.h"
 
@@ -23,7 +23,7 @@ bool range_add(struct range *range, const struct scale *scale, double value) {
     return true;
 }
 
-unsigned frame_look(const struct chart *chart, size_t series) {
+unsigned plot_look(const struct chart *chart, size_t series) {
     return chart->looks ? chart->looks[series] : (unsigned)series;
 }
 
@@ -35,7 +35,7 @@ static double character_width(const char *words, size_t length) {
     return (unsigned char)*words >= 0xe1 ? 2 * LETTER : LETTER;
 }
 
-double frame_text_width(const char *words) {
+double plot_text_width(const char *words) {
     double width = 0;
 
     while (*words) {
@@ -48,9 +48,9 @@ double frame_text_width(const char *words) {
 }
 
 /* Names differ at their ends ("...mlp.up", "...mlp.down"), so of a long one the middle goes. */
-void frame_add_fitting(struct text *out, const char *words, double width) {
+void plot_add_fitting(struct text *out, const char *words, double width) {
     const char *head = words, *tail = words;
-    double left = frame_text_width(words), taken = 0;
+    double left = plot_text_width(words), taken = 0;
 
     if (left <= width) {
         text_add_escaped(out, words);
@@ -77,34 +77,34 @@ void frame_add_fitting(struct text *out, const char *words, double width) {
 
 /* ---- the picture ---- */
 
-void frame_open(struct text *out, const struct chart *chart, double height) {
+void plot_open(struct text *out, const struct chart *chart, double height) {
     text_addf(out, "<svg class=\"chart\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"",
-              FRAME_WIDTH, height);
+              PLOT_WIDTH, height);
     text_add_escaped(out, chart->label ? chart->label : "");
     text_add(out, "\">\n");
 }
 
-void frame_close(struct text *out) {
+void plot_close(struct text *out) {
     text_add(out, "</svg>\n");
 }
 
-void frame_nothing(struct text *out, const struct chart *chart) {
-    frame_open(out, chart, 60);
+void plot_nothing(struct text *out, const struct chart *chart) {
+    plot_open(out, chart, 60);
     text_addf(out, "<text x=\"%.0f\" y=\"34\" text-anchor=\"middle\">no data</text>\n",
-              FRAME_WIDTH / 2);
-    frame_close(out);
+              PLOT_WIDTH / 2);
+    plot_close(out);
 }
 
 static void add_swatch(struct text *out, unsigned look, double x, double y, bool bars) {
-    const unsigned colour = look % FRAME_COLOURS;
+    const unsigned colour = look % PLOT_COLOURS;
 
     if (bars) {
         text_addf(out, "<path class=\"h%u\" d=\"M%.1f %.1fh14v10h-14z\"/>", colour, x + 6, y - 9);
         return;
     }
-    text_addf(out, "<path class=\"line c%u d%u\" d=\"M%.1f %.1fh20\"/>", colour,
-              look % FRAME_DASHES, x, y - 4);
-    frame_marker(out, look, x + 10, y - 4, 3);
+    text_addf(out, "<path class=\"line c%u d%u\" d=\"M%.1f %.1fh20\"/>", colour, look % PLOT_DASHES,
+              x, y - 4);
+    plot_marker(out, look, x + 10, y - 4, 3);
     text_add(out, "/>");
 }
 
@@ -116,17 +116,17 @@ static double legend(struct text *out, const struct chart *chart, bool bars) {
         return 0;
     for (size_t i = 0; i < chart->series_count; i++) {
         const char *name = chart->series[i].name ? chart->series[i].name : "";
-        const double words = fmin(frame_text_width(name), NAME_WIDTH_MAX);
+        const double words = fmin(plot_text_width(name), NAME_WIDTH_MAX);
 
-        if (x > 4 && x + SWATCH + words > FRAME_WIDTH) {
+        if (x > 4 && x + SWATCH + words > PLOT_WIDTH) {
             x = 4;
             y += LEGEND_LINE;
         }
         if (out) {
             text_add(out, "<g>");
-            add_swatch(out, frame_look(chart, i), x, y, bars);
+            add_swatch(out, plot_look(chart, i), x, y, bars);
             text_addf(out, "<text x=\"%.1f\" y=\"%.1f\">", x + SWATCH, y);
-            frame_add_fitting(out, name, NAME_WIDTH_MAX);
+            plot_add_fitting(out, name, NAME_WIDTH_MAX);
             text_add(out, "</text><title>");
             text_add_escaped(out, name);
             text_add(out, "</title></g>\n");
@@ -136,62 +136,61 @@ static double legend(struct text *out, const struct chart *chart, bool bars) {
     return y + 8;
 }
 
-void frame_begin(struct frame *frame, double plot_height, bool bars) {
-    const double names = legend(NULL, frame->chart, bars);
-    const double title = frame->chart->y.title ? TITLE_LINE + 10 : 8;
+void plot_begin(struct plot *plot, double plot_height, bool bars) {
+    const double names = legend(NULL, plot->chart, bars);
+    const double title = plot->chart->y.title ? TITLE_LINE + 10 : 8;
 
-    frame->top = names + title;
-    frame->bottom = frame->top + plot_height;
-    frame_open(frame->out, frame->chart, frame->bottom + FRAME_BELOW);
-    legend(frame->out, frame->chart, bars);
-    if (!frame->chart->y.title)
+    plot->top = names + title;
+    plot->bottom = plot->top + plot_height;
+    plot_open(plot->out, plot->chart, plot->bottom + PLOT_BELOW);
+    legend(plot->out, plot->chart, bars);
+    if (!plot->chart->y.title)
         return;
-    text_addf(frame->out, "<text class=\"axis\" x=\"2\" y=\"%.1f\">", names + 13);
-    frame_add_fitting(frame->out, frame->chart->y.title, FRAME_WIDTH - 4);
-    text_add(frame->out, "</text>\n");
+    text_addf(plot->out, "<text class=\"axis\" x=\"2\" y=\"%.1f\">", names + 13);
+    plot_add_fitting(plot->out, plot->chart->y.title, PLOT_WIDTH - 4);
+    text_add(plot->out, "</text>\n");
 }
 
 /* ---- axes ---- */
 
-void frame_y_axis(struct frame *frame) {
-    struct text *out = frame->out;
+void plot_y_axis(struct plot *plot) {
+    struct text *out = plot->out;
     double widest = 0;
 
-    for (unsigned i = 0; i < frame->y.tick_count; i++)
-        widest = fmax(widest, frame_text_width(scale_tick_text(&frame->y, i).text));
-    frame->left = fmax(frame->left, widest + 10);
-    for (unsigned i = 0; i < frame->y.tick_count; i++) {
-        const double y = frame->bottom -
-                         scale_share(&frame->y, frame->y.ticks[i]) * (frame->bottom - frame->top);
+    for (unsigned i = 0; i < plot->y.tick_count; i++)
+        widest = fmax(widest, plot_text_width(scale_tick_text(&plot->y, i).text));
+    plot->left = fmax(plot->left, widest + 10);
+    for (unsigned i = 0; i < plot->y.tick_count; i++) {
+        const double y =
+            plot->bottom - scale_share(&plot->y, plot->y.ticks[i]) * (plot->bottom - plot->top);
 
-        text_addf(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", frame->left, y,
-                  frame->right);
+        text_addf(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", plot->left, y, plot->right);
         text_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                  frame->left - 6, y + 4, scale_tick_text(&frame->y, i).text);
+                  plot->left - 6, y + 4, scale_tick_text(&plot->y, i).text);
     }
 }
 
-void frame_x_title(const struct frame *frame) {
-    if (!frame->chart->x.title)
+void plot_x_title(const struct plot *plot) {
+    if (!plot->chart->x.title)
         return;
-    text_addf(frame->out, "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
-              (frame->left + frame->right) / 2, frame->bottom + 35);
-    frame_add_fitting(frame->out, frame->chart->x.title, FRAME_WIDTH - 20);
-    text_add(frame->out, "</text>\n");
+    text_addf(plot->out, "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+              (plot->left + plot->right) / 2, plot->bottom + 35);
+    plot_add_fitting(plot->out, plot->chart->x.title, PLOT_WIDTH - 20);
+    text_add(plot->out, "</text>\n");
 }
 
 /* Kept inside the picture, where its ends would stand out of it. */
-void frame_x_label(const struct frame *frame, double x, const char *words) {
-    const double half = fmin(frame_text_width(words), FRAME_WIDTH) / 2;
-    const double within = fmin(fmax(x, half), FRAME_WIDTH - half);
+void plot_x_label(const struct plot *plot, double x, const char *words) {
+    const double half = fmin(plot_text_width(words), PLOT_WIDTH) / 2;
+    const double within = fmin(fmax(x, half), PLOT_WIDTH - half);
 
-    text_addf(frame->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", within,
-              frame->bottom + 17);
-    frame_add_fitting(frame->out, words, FRAME_WIDTH);
-    text_add(frame->out, "</text>\n");
+    text_addf(plot->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", within,
+              plot->bottom + 17);
+    plot_add_fitting(plot->out, words, PLOT_WIDTH);
+    text_add(plot->out, "</text>\n");
 }
 
-size_t frame_labels_apart(size_t count, double band, double widest) {
+size_t plot_labels_apart(size_t count, double band, double widest) {
     size_t power = 1;
 
     for (;; power *= 10) {

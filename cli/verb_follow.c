@@ -290,8 +290,8 @@ const struct cli_verb verb_follow = {
         "cannot be reached, a run that stands still for longer than --max-age) is waited\n"
         "for, and said once.\n"
         "\n"
-        "With --tell each new version is told of in the store too, beside the run: 'ulpsync\n"
-        "top' shows who holds what since when. Give each follower a name of its own.\n",
+        "With --tell each new version is told of in the store too, beside the run:\n"
+        "'ulpsync top' shows who holds what since when. Give each follower its own name.\n",
     .examples =
         "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --once\n"
         "  $ ulpsync follow --store /mnt/weights --run rl1 --out model --trust trusted \\\n"

@@ -246,8 +246,8 @@ const struct cli_verb verb_publish = {
         "publishes the run.\n"
         "\n"
         "With --tell what was done is left in the store too, beside the run, with times\n"
-        "and with what --note says: 'ulpsync top' shows it live. Nothing depends on it; if\n"
-        "it fails, that is said once, and the work goes on.\n",
+        "and with what --note says: 'ulpsync top' shows it live. Nothing depends on it;\n"
+        "if it fails, that is said once, and the work goes on.\n",
     .examples = "  $ ulpsync publish step-100 --store /mnt/rl --run r1 --state base --step 100\n"
                 "  $ ulpsync publish --watch checkpoints --store /mnt/rl --run r1 --state base \\\n"
                 "        --sign trainer.key\n"

@@ -234,8 +234,8 @@ const struct cli_verb verb_top = {
         "heard of.\n"
         "\n"
         "Steps and sizes are in the run's log. Rewards, times and followers are there\n"
-        "where 'publish' and 'follow' were given --tell NAME: they are what somebody said,\n"
-        "unsigned. Nothing is verified here, and nothing is changed.\n"
+        "where 'publish' and 'follow' were given --tell NAME: they are what somebody\n"
+        "said, unsigned. Nothing is verified here, and nothing is changed.\n"
         "\n"
         "q or Ctrl-C ends it. NO_COLOR is respected. With --json a line is printed for\n"
         "each change, with all of it.\n",

@@ -86,7 +86,11 @@ enum ulp_status {
     ULP_E_UNSIGNED = 81,     /* a signature is required and the record has none */
     ULP_E_SIGNATURE = 82,    /* a signature is wrong, or by a key that is not trusted */
     ULP_E_PART_MISSING = 83, /* a part is not in the store */
-    ULP_E_KEY = 84           /* a key file that is none */
+    ULP_E_KEY = 84,          /* a key file that is none */
+
+    /* GPUs */
+    ULP_E_DEVICE = 90,  /* there is no GPU that can be used, or it failed */
+    ULP_E_POISONED = 91 /* an apply to device memory was cut off: the weights are neither old nor new */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

@@ -157,6 +157,10 @@ static const struct status_text status_texts[] = {
          "Not signed by a trusted key; check the trusted keys, and who wrote to the store."),
     TEXT(ULP_E_PART_MISSING, "A stored object is missing; run `ulpsync fsck`."),
     TEXT(ULP_E_KEY, "This is no key file; `ulpsync keygen` makes one, docs/format/keys.md tells."),
+    TEXT(ULP_E_DEVICE,
+         "The GPU, its driver or libulpsync_cuda.so is missing or failed; the message says which."),
+    TEXT(ULP_E_POISONED,
+         "An apply to GPU memory was cut off half-way; load the weights again from the run or a file."),
     TEXT(ULP_E_NO_MODEL, "No safetensors file here; name a file or a model directory."),
 };
 

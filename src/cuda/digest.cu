@@ -5,7 +5,7 @@
 
 #include "scan/digest_mix.h"
 
-#include <cuda_runtime.h>
+#include "cuda/device.cuh"
 
 #define THREADS 256
 #define BLOCKS_PER_PROCESSOR 8
@@ -80,13 +80,13 @@ extern "C" enum ulp_status cuda_digest_words(const void *device_words, size_t wo
     cudaStream_t on = (cudaStream_t)stream;
 
     if (words && (uintptr_t)word % 16 != 0) {
-        digest_single<<<1, 1, 0, on>>>(word++, first_word++, lanes);
+        launch(digest_single, 1, 1, 0, on, word++, first_word++, lanes);
         words--;
     }
     if (words % 2)
-        digest_single<<<1, 1, 0, on>>>(word + words - 1, first_word + words - 1, lanes);
+        launch(digest_single, 1, 1, 0, on, word + words - 1, first_word + words - 1, lanes);
     if (words / 2)
-        digest_pairs<<<(unsigned)(processors() * BLOCKS_PER_PROCESSOR), THREADS, 0, on>>>(
-            (const ulonglong2 *)word, words / 2, first_word, lanes);
+        launch(digest_pairs, (unsigned)(processors() * BLOCKS_PER_PROCESSOR), THREADS, 0, on,
+               (const ulonglong2 *)word, words / 2, first_word, lanes);
     return cudaGetLastError() == cudaSuccess ? ULP_OK : ULP_E_UNSUPPORTED;
 }

@@ -30,13 +30,17 @@ class Terminal:
 
     def __init__(self, columns, rows, words, **environment):
         self.seen = b""
+        ready, go = os.pipe()
         self.pid, self.fd = pty.fork()
         if not self.pid:
+            os.read(ready, 1)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
             os.execve(words[0], list(map(str, words)), {"TERM": "xterm", "PATH": os.environ["PATH"], **environment})
         self.status = None
-        # until it is drawn on, the terminal is as it was
         self.before = termios.tcgetattr(self.fd)
+        os.write(go, b"!")
+        os.close(ready)
+        os.close(go)
 
     def resize(self, columns, rows):
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))

@@ -3,22 +3,12 @@
 // gpu_check [LOG2_ELEMENTS]. Exit code 77 without a GPU, 1 on any difference.
 #include "cuda/digest.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
+#include "gpu_bench.cuh"
+#include "gpu_cases.h"
+
 #include <vector>
 
 extern "C" void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_sum *sum);
-
-#define ROUNDS 20
-
-static void must(cudaError_t error, const char *what) {
-    if (error == cudaSuccess)
-        return;
-    fprintf(stderr, "gpu_check: %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
 
 static uint64_t next_random(uint64_t *state) {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -83,25 +73,6 @@ __global__ static void read_all(const uint4 *from, size_t count, unsigned *sink)
         *sink = seen;
 }
 
-template <typename Run> static float best_ms(Run run) {
-    cudaEvent_t start, stop;
-    float best = 1e9f;
-
-    must(cudaEventCreate(&start), "event");
-    must(cudaEventCreate(&stop), "event");
-    for (int round = 0; round < ROUNDS; round++) {
-        float ms;
-
-        must(cudaEventRecord(start), "event");
-        run();
-        must(cudaEventRecord(stop), "event");
-        must(cudaEventSynchronize(stop), "running");
-        must(cudaEventElapsedTime(&ms, start, stop), "event");
-        best = std::min(best, ms);
-    }
-    return best;
-}
-
 static void bench_digest(int log2_elements, uint64_t *device_sum) {
     const size_t bytes = (size_t)2 << log2_elements;
     void *weights;
@@ -121,6 +92,7 @@ static void bench_digest(int log2_elements, uint64_t *device_sum) {
 int main(int argc, char **argv) {
     int devices = 0;
     uint64_t *device_sum;
+    const struct cuda_ops *ops = nullptr;
 
     if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
         fprintf(stderr, "gpu_check: no GPU\n");
@@ -128,6 +100,10 @@ int main(int argc, char **argv) {
     }
     must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
     check_digest(device_sum);
+    if (ulp_cuda_ops(&ops))
+        return 1;
+    encode_cases(ops, 20);
     bench_digest(argc > 1 ? atoi(argv[1]) : 30, device_sum);
+    encode_bench(argc > 1 ? atoi(argv[1]) : 30);
     return 0;
 }

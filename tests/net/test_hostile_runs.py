@@ -219,6 +219,22 @@ class Hostile(RunOverS3):
     def test_publishing(self):
         self.check_all("publish", PUBLISHING)
 
+    def test_telling(self):
+        """A store that is silent where tellings are kept delays for some seconds, and stops nobody."""
+        models = [self.dir / f"{number}.safetensors" for number in range(2)]
+        for number, model in enumerate(models):
+            write_model(model, {"w": ("BF16", [2000], weights(2000, number + 1))})
+        server = self.serve(bucket="bucket")
+        self.publish(models[0])
+        rule = server.rule("silent", operation="*", key=f"{RUN}/told/*", nth="*")
+        began = time.monotonic()
+        done = self.run_command("publish", models[1], *self.place(), "--state", self.dir / "state", "--tell", "t", "--step", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("going on without telling"), 1, done.stderr)
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertTrue(rule.used)
+        self.assertEqual(self.records()[-1]["step"], 1)
+
 
 if __name__ == "__main__":
     net_case.main()

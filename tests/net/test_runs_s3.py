@@ -142,5 +142,21 @@ class Everyday(InBucket, test_runs.Verbs):
         self.follow()
         self.assertEqual(self.current("out"), made["root"])
 
+
+class Told(InBucket, test_runs.RunCase):
+    """What publishers and followers leave beside a run, and who looks at it."""
+
+    def test_top(self):
+        for number, path in enumerate(self.make_steps(3)):
+            self.publish(path, "--step", number, "--tell", "trainer", "--note", f"reward={number}")
+            self.follow("out", "--tell", "w-0")
+        told = list(self.client.keys_below("some/where/rl/told/"))
+        self.assertEqual(told, [f"some/where/rl/told/{name}/00000001" for name in ("trainer", "w-0")])
+        story = self.json("top", *self.place(), "--once")
+        self.assertEqual([step["notes"] for step in story["steps"]], [{"reward": number} for number in range(3)])
+        follower, = story["followers"]
+        self.assertEqual((follower["name"], follower["version"], follower["activations"]), ("w-0", 2, 3))
+
+
 if __name__ == "__main__":
     net_case.main(with_radosgw=True)

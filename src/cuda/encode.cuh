@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encoder on the device, stage by stage; code/encode.c and what it calls are the twin, and every
+// byte must come out the same. A wave is a run of segments of one element width that goes through all
+// stages together. Stages leave their results in the arrays below.
+//
+//     encode_classes.cu   a sample of the elements shows which cells behave alike
+//     encode_scan.cu      compares, and finds each change's class and rank in it
+//     encode_sort.cu      puts the changes into the order of the stream, and counts symbols
+//     encode_models.cu    shares of the states, and the tables that encode by them
+//     encode_payload.cu   entropy coding, and packing of bits
+//     encode_segment.cu   headers, directories, where everything goes, checksums
+#pragma once
+
+#include "cuda/elements.cuh"
+
+#define CLASSES 16u // CLASSES_MAX
+#define SIZES 40u   // SIZE_SYMBOLS
+
+// What a sample showed of the cells of a segment: seen, changed, then the sizes of the changes.
+#define SAMPLE_COUNTERS(cells) ((size_t)(cells) * (2 + SIZES))
+
+// The changes of a block that are sorted at once, as many as shared memory holds; a segment with a block
+// that has more is left to the CPU, and so is one in which an eighth of the elements changes.
+template <unsigned W> constexpr uint32_t SORT_LARGE = W == 8 ? 12288 : W == 4 ? 16384 : 24576;
+#define MANY_OF 8u
+
+// What did not fit; the wave has to be repeated.
+#define FULL_POOL 2u
+#define FULL_OUTPUT 4u
+
+// Changes are listed on pages that are handed out as they are needed; the last page of a block is as short
+// as the block leaves it.
+#define PAGE_ENTRIES 512u
+#define PAGES_OF_BLOCK ((1u << 18) / PAGE_ENTRIES)
+
+#define RANK_BITS 18u // of an entry; the class stands above
+
+// The longest header in front of a directory: two bits of coder, the map, the models.
+#define HEAD_WORDS 1152u
+
+struct SymbolStep {
+    uint32_t bits;
+    int32_t offset;
+};
+
+struct EncodeTables {
+    uint16_t next[TANS_STATES];
+    SymbolStep symbol[VALUE_SYMBOLS];
+};
+
+struct ClassModel {
+    uint32_t used, rate, top_gap;
+    uint32_t changes, top_value;
+    uint16_t share[VALUE_SYMBOLS]; // of values
+};
+
+struct SegmentState {
+    uint8_t of[CELLS];
+    uint32_t classes, flipped;
+    uint32_t largest_gap[CLASSES];
+    uint32_t value_counts[CLASSES][VALUE_SYMBOLS];
+    ClassModel model[CLASSES];
+    EncodeTables gaps[CLASSES], values[CLASSES];
+
+    uint32_t head[HEAD_WORDS];
+    uint32_t head_bits;
+    uint32_t rice[2 * CLASSES + 1];        // parameter of each column of the directory
+    uint32_t column_bits[2 * CLASSES + 1]; // 0: it is not written
+    uint32_t header_bytes;
+    uint32_t elsewhere; // to be coded by the CPU
+    uint64_t changes;
+    uint64_t payload_bytes;
+    uint64_t checksum;
+    uint64_t bytes;  // of the whole; 0 if nothing changed
+    uint64_t offset; // in the output
+};
+
+struct BlockState {
+    uint32_t changed;
+    uint32_t seen[CLASSES], changes[CLASSES];
+    uint32_t tokens, bits; // numbers to be coded, and what they take
+    uint32_t bytes;
+    uint32_t states[STREAM_STATES];
+    uint64_t first_token;
+    uint64_t payload; // from where the segment's payloads begin
+};
+
+// The events of a class: its changes or, in a flipped one, the elements that do not change.
+__device__ static __forceinline__ uint32_t events_of(const BlockState &block, uint32_t flipped, uint32_t k) {
+    return k < flipped ? block.changes[k] : block.seen[k] - block.changes[k];
+}
+
+// A number of the stream and, once it is coded, the bits that its state put out: how many, and which.
+template <unsigned W> struct Token;
+
+template <> struct Token<2> {
+    uint32_t all; // 18 bits number, 10 of the state, 4 how many of those
+
+    __device__ __forceinline__ void number(uint64_t x) { all = (uint32_t)x; }
+    __device__ __forceinline__ uint32_t number() const { return all & 0x3ffff; }
+    __device__ __forceinline__ void put(uint32_t bits, uint32_t count) { all |= bits << 18 | count << 28; }
+    __device__ __forceinline__ uint32_t bits() const { return all >> 18 & 0x3ff; }
+    __device__ __forceinline__ uint32_t count() const { return all >> 28; }
+};
+
+template <> struct Token<1> : Token<2> {};
+
+template <> struct Token<8> {
+    uint64_t wide;
+    uint32_t low, high;
+
+    __device__ __forceinline__ void number(uint64_t x) { wide = x, low = high = 0; }
+    __device__ __forceinline__ uint64_t number() const { return wide; }
+    __device__ __forceinline__ void put(uint32_t bits, uint32_t count) { low = bits, high = count; }
+    __device__ __forceinline__ uint32_t bits() const { return low; }
+    __device__ __forceinline__ uint32_t count() const { return high; }
+};
+
+template <> struct Token<4> {
+    uint32_t whole, state;
+
+    __device__ __forceinline__ void number(uint64_t x) { whole = (uint32_t)x, state = 0; }
+    __device__ __forceinline__ uint32_t number() const { return whole; }
+    __device__ __forceinline__ void put(uint32_t bits, uint32_t count) { state = bits | count << 16; }
+    __device__ __forceinline__ uint32_t bits() const { return state & 0xffff; }
+    __device__ __forceinline__ uint32_t count() const { return state >> 16; }
+};
+
+// Moves of the patch before: those of block b are moves[first_move[b]] up to moves[first_move[b + 1]],
+// ascending; 18 bits position, then the move plus 128. No history: both NULL.
+struct Moves {
+    const uint32_t *moves;
+    const uint64_t *first;
+};
+
+__device__ static __forceinline__ uint32_t move_position(uint32_t move) {
+    return move & ((1u << RANK_BITS) - 1);
+}
+
+__device__ static __forceinline__ int move_size(uint32_t move) {
+    return (int)(move >> RANK_BITS) - 128;
+}
+
+// Everything that the stages of a wave share; all pointers lead to device memory.
+struct Wave {
+    const cuda_segment *segments; // of the wave
+    const cuda_block *blocks;
+    uint32_t segment_count, block_count;
+    uint32_t first_segment, first_block; // what their numbers in the blocks count from
+    Moves moves;
+
+    uint32_t *samples; // SAMPLE_COUNTERS for each segment
+    uint32_t cells;    // EXPONENT_CELLS, or CELLS with history
+    SegmentState *segment;
+    BlockState *block;
+
+    uint32_t *entries; // pages: rank and class of each change
+    void *values;      // pages: their values, in elements
+    uint32_t *pages;   // PAGES_OF_BLOCK for each block: where they begin
+    uint32_t *entries_used;
+    uint32_t entry_limit;
+
+    void *tokens;
+    uint64_t token_limit;
+
+    unsigned long long *sums; // two lanes for each piece of the plan: what is added to them
+    uint8_t *output;
+    uint64_t output_limit;
+    uint64_t *output_used;
+
+    uint32_t *overflow; // FULL_POOL, FULL_OUTPUT
+};
+
+__device__ static __forceinline__ SegmentState &segment_of(const Wave &wave, const cuda_block &block) {
+    return wave.segment[block.segment - wave.first_segment];
+}
+
+// ---- the stages ----
+
+template <unsigned W> void encode_classes(const Wave &wave, cudaStream_t stream);
+template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream);
+template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream);
+void encode_models(const Wave &wave, cudaStream_t stream);
+template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t stream);
+void encode_layout(const Wave &wave, cudaStream_t stream);
+template <unsigned W> void encode_payload_pack(const Wave &wave, cudaStream_t stream);
+void encode_checksums(const Wave &wave, cudaStream_t stream);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Segments from two states in device memory, byte for byte as the CPU's encoder makes them with
+ * CODE_CONTEXT or CODE_HISTORY. What another coder might say in fewer bytes is for the caller: the
+ * report tells how much changes.
+ */
+#ifndef CUDA_ENCODE_H
+#define CUDA_ENCODE_H
+
+#include "cuda/plan.h"
+
+#include <ulpsync/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cuda_encoder;
+
+struct cuda_encoder_options {
+    /* Device memory for changes on their way, as a share of the state's bytes in thousandths; 0: 40.
+     * Where more changes than that has room for, the work is done in more and smaller waves. */
+    unsigned memory_share;
+    unsigned waves; /* at least so many; 0: as many as the memory asks for */
+};
+
+/* Of one segment. */
+struct cuda_segment_report {
+    uint64_t changes;
+    uint64_t offset, bytes; /* in the output; 0 bytes if nothing changes, or `elsewhere` */
+    uint64_t checksum;      /* of the bytes */
+    uint32_t elsewhere;     /* so much changes that the CPU has to code it */
+};
+
+/* How the elements moved in the patch before: those of block b are moves[first[b]] up to
+ * moves[first[b + 1]], ascending; 18 bits position in the block, above them the move plus 128. */
+struct cuda_moves {
+    const uint32_t *moves; /* device memory, both; NULL: no history */
+    const uint64_t *first;
+};
+
+/* The plan is copied; its block addresses are given with each run. */
+enum ulp_status cuda_encoder_new(const struct cuda_plan *plan, const struct cuda_encoder_options *options,
+                                 struct cuda_encoder **ret_encoder);
+void cuda_encoder_free(struct cuda_encoder *encoder);
+
+/*
+ * Encodes all segments. `blocks` are the plan's, with the addresses of now (host memory). `sums` (device
+ * memory, two lanes for each piece) become those of the new state. The output, in device memory, is the
+ * encoder's until its next run. Returns when everything is done.
+ */
+enum ulp_status cuda_encoder_run(struct cuda_encoder *encoder, const struct cuda_block *blocks,
+                                 const struct cuda_moves *moves, uint64_t *sums, void *stream,
+                                 struct cuda_segment_report *ret_reports, const uint8_t **ret_output);
+
+/* Device memory that the encoder holds. */
+size_t cuda_encoder_bytes(const struct cuda_encoder *encoder);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Twins: scan_sample() in code/context_scan.c, code/classes.c.
+#include "cuda/encode.cuh"
+
+#define SAMPLE_THREADS 256u
+#define SAMPLE_RUN 2048u
+#define SAMPLE_ELEMENTS (1u << 19)
+
+#define CHOOSE_THREADS 512u
+#define PRICE_LANES 4u // that price one pair
+#define GROUPS_MAX 128u
+#define NONE 0xffu
+
+#define CLASS_HEADER_BITS 130u
+#define CLASS_BLOCK_BITS 7u
+
+// ---- the sample ----
+
+struct SampleShared {
+    uint32_t seen[SAMPLE_THREADS / WARP][EXPONENT_CELLS];
+    uint32_t changed[EXPONENT_CELLS];
+    uint32_t size[EXPONENT_CELLS][SIZES];
+};
+
+template <typename T> __device__ static __forceinline__ uint32_t size_symbol(T value) {
+    uint32_t symbol = value_symbol(value).symbol;
+
+    return symbol < SIZES ? symbol : SIZES - 1;
+}
+
+__device__ static __forceinline__ uint32_t *sample_seen(const Wave &wave, uint32_t segment) {
+    return wave.samples + SAMPLE_COUNTERS(wave.cells) * segment;
+}
+
+// The first of a block's moves at or behind a position.
+__device__ static uint64_t move_from(const Moves &moves, uint64_t at, uint64_t end, uint32_t position) {
+    while (at < end) {
+        uint64_t middle = (at + end) / 2;
+
+        if (move_position(moves.moves[middle]) < position)
+            at = middle + 1;
+        else
+            end = middle;
+    }
+    return at;
+}
+
+// Elements that moved before were counted as if they had not; they belong to other cells.
+template <unsigned W>
+__device__ static void sample_moved(const Wave &wave, const cuda_block &block, code_kind kind, uint32_t b,
+                                    uint32_t from, uint32_t end, SampleShared *shared, uint32_t *totals) {
+    typedef typename Element<W>::type T;
+    const T *before = (const T *)block.old, *after = (const T *)block.new_;
+    uint64_t last = wave.moves.first[b + 1];
+
+    for (uint64_t i = move_from(wave.moves, wave.moves.first[b], last, from) + threadIdx.x; i < last;
+         i += SAMPLE_THREADS) {
+        uint32_t move = wave.moves.moves[i], at = move_position(move);
+
+        if (at >= end)
+            break;
+        uint32_t cell = cell_of_exponent(kind, exponent_of(kind, before[at]));
+        uint32_t moved = cell + EXPONENT_CELLS * move_bucket(move_size(move));
+
+        atomicAdd(&shared->seen[0][cell], ~0u);
+        atomicAdd(&totals[moved], 1u);
+        if (before[at] != after[at]) {
+            uint32_t plain = size_symbol(value_of<W>(before[at], after[at], false));
+            uint32_t signed_ = size_symbol(value_of<W>(before[at], after[at], move_size(move) < 0));
+
+            atomicAdd(&shared->changed[cell], ~0u);
+            atomicAdd(&shared->size[cell][plain], ~0u);
+            atomicAdd(&totals[wave.cells + moved], 1u);
+            atomicAdd(&totals[2 * wave.cells + SIZES * moved + signed_], 1u);
+        }
+    }
+}
+
+template <unsigned W>
+__global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave) {
+    typedef typename Element<W>::type T;
+    __shared__ SampleShared shared;
+    const cuda_block block = wave.blocks[blockIdx.x];
+    const cuda_segment segment = wave.segments[block.segment - wave.first_segment];
+    const uint32_t stride = segment.elements / SAMPLE_ELEMENTS + 1;
+    const T *before = (const T *)block.old, *after = (const T *)block.new_;
+    uint32_t *totals = sample_seen(wave, block.segment - wave.first_segment);
+
+    for (uint32_t i = threadIdx.x; i < sizeof shared / 4; i += SAMPLE_THREADS)
+        ((uint32_t *)&shared)[i] = 0;
+    __syncthreads();
+    for (uint32_t from = 0; from < block.elements; from += SAMPLE_RUN * stride) {
+        uint32_t end = min(from + SAMPLE_RUN, block.elements);
+
+        for (uint32_t i = from + threadIdx.x; i < end; i += SAMPLE_THREADS) {
+            T x = before[i], y = after[i];
+            uint32_t cell = cell_of_exponent(segment.kind, exponent_of(segment.kind, x));
+
+            atomicAdd(&shared.seen[threadIdx.x / WARP][cell], 1u);
+            if (x != y) {
+                atomicAdd(&shared.changed[cell], 1u);
+                atomicAdd(&shared.size[cell][size_symbol(value_of<W>(x, y, false))], 1u);
+            }
+        }
+        if (wave.moves.moves)
+            sample_moved<W>(wave, block, segment.kind, wave.first_block + blockIdx.x, from, end, &shared, totals);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < EXPONENT_CELLS; i += SAMPLE_THREADS) {
+        uint32_t seen = 0;
+
+        for (uint32_t warp = 0; warp < SAMPLE_THREADS / WARP; warp++)
+            seen += shared.seen[warp][i];
+        if (seen)
+            atomicAdd(&totals[i], seen);
+        if (shared.changed[i])
+            atomicAdd(&totals[wave.cells + i], shared.changed[i]);
+    }
+    for (uint32_t i = threadIdx.x; i < EXPONENT_CELLS * SIZES; i += SAMPLE_THREADS) {
+        uint32_t count = (&shared.size[0][0])[i];
+
+        if (count)
+            atomicAdd(&totals[2 * wave.cells + i], count);
+    }
+}
+
+// ---- classes: groups of cells are merged, the cheapest pair first, while a class less is worth it ----
+
+struct Chooser {
+    uint64_t pair[GROUPS_MAX * (GROUPS_MAX - 1) / 2]; // cost, then i and j: the least is the first of equals
+    uint64_t cost[GROUPS_MAX];
+    uint32_t seen[GROUPS_MAX], changed[GROUPS_MAX];
+    uint32_t size[GROUPS_MAX][SIZES];
+    uint32_t log2[257];
+    uint16_t cell[GROUPS_MAX];
+    uint8_t merged_into[GROUPS_MAX], class_of[GROUPS_MAX];
+    uint32_t count, alive;
+    uint64_t best[CHOOSE_THREADS / WARP];
+};
+
+#define PAIR_BITS 14u // two numbers of groups
+#define NO_PAIR (~UINT64_C(0))
+
+__device__ static __forceinline__ uint32_t pair_index(uint32_t i, uint32_t j) { // i < j
+    return j * (j - 1) / 2 + i;
+}
+
+__device__ static uint64_t cost_of_count(const Chooser *chooser, uint32_t count, uint32_t total) {
+    if (!count || count >= total)
+        return 0;
+    return (uint64_t)count * (fixed_log2(chooser->log2, total) - fixed_log2(chooser->log2, count));
+}
+
+// The cost of one group, or of two as one, by PRICE_LANES lanes; all of them get it.
+__device__ static uint64_t price_group(const Chooser *chooser, uint32_t i, uint32_t j, bool two) {
+    const uint32_t turn = threadIdx.x % PRICE_LANES;
+    uint32_t seen = chooser->seen[i] + (two ? chooser->seen[j] : 0);
+    uint32_t changed = chooser->changed[i] + (two ? chooser->changed[j] : 0);
+    uint64_t cost = 0;
+
+    if (turn == 0)
+        cost = cost_of_count(chooser, changed, seen) + cost_of_count(chooser, seen - changed, seen);
+    for (uint32_t s = turn; s < SIZES; s += PRICE_LANES)
+        cost += cost_of_count(chooser, chooser->size[i][s] + (two ? chooser->size[j][s] : 0), changed);
+    for (int by = PRICE_LANES / 2; by > 0; by /= 2)
+        cost += __shfl_xor_sync(ALL_LANES, cost, by);
+    return cost;
+}
+
+__device__ static void set_pair(Chooser *chooser, uint32_t i, uint32_t j, uint64_t together) {
+    uint64_t apart = chooser->cost[i] + chooser->cost[j];
+    uint32_t low = min(i, j), high = max(i, j);
+
+    chooser->pair[pair_index(low, high)] =
+        (together > apart ? together - apart : 0) << PAIR_BITS | low * GROUPS_MAX | high;
+}
+
+// Each of the most seen cells becomes a group: its place is how many are seen more often.
+__device__ static void start_groups(Chooser *chooser, const uint32_t *totals, uint32_t cells) {
+    for (uint32_t cell = threadIdx.x; cell < cells; cell += CHOOSE_THREADS) {
+        uint32_t place = 0;
+
+        if (!totals[cell])
+            continue;
+        for (uint32_t other = 0; other < cells; other++)
+            place += totals[other] > totals[cell] || (totals[other] == totals[cell] && other < cell);
+        atomicAdd(&chooser->count, 1u);
+        if (place >= GROUPS_MAX)
+            continue;
+        chooser->cell[place] = (uint16_t)cell;
+        chooser->merged_into[place] = (uint8_t)place;
+        chooser->seen[place] = totals[cell];
+        chooser->changed[place] = totals[cells + cell];
+        for (uint32_t s = 0; s < SIZES; s++)
+            chooser->size[place][s] = totals[2 * cells + SIZES * cell + s];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        chooser->alive = chooser->count = min(chooser->count, GROUPS_MAX);
+    __syncthreads();
+}
+
+// All threads come along, for the shuffles; those beyond the work do the first piece again.
+__device__ static void price_all(Chooser *chooser) {
+    const uint32_t teams = CHOOSE_THREADS / PRICE_LANES, team = threadIdx.x / PRICE_LANES;
+    const uint32_t pairs = chooser->count * (chooser->count - 1) / 2;
+
+    for (uint32_t from = 0; from < chooser->count; from += teams) {
+        uint32_t i = from + team < chooser->count ? from + team : 0;
+        uint64_t cost = price_group(chooser, i, 0, false);
+
+        if (threadIdx.x % PRICE_LANES == 0)
+            chooser->cost[i] = cost;
+    }
+    __syncthreads();
+    for (uint32_t from = 0; from < pairs; from += teams) {
+        uint32_t p = from + team < pairs ? from + team : 0, j = 1;
+
+        while (pair_index(0, j + 1) <= p)
+            j++;
+        uint64_t together = price_group(chooser, p - pair_index(0, j), j, true);
+
+        if (threadIdx.x % PRICE_LANES == 0)
+            set_pair(chooser, p - pair_index(0, j), j, together);
+    }
+    __syncthreads();
+}
+
+__device__ static uint64_t cheapest(Chooser *chooser) {
+    const uint32_t pairs = chooser->count * (chooser->count - 1) / 2;
+    uint64_t best = NO_PAIR;
+
+    for (uint32_t p = threadIdx.x; p < pairs; p += CHOOSE_THREADS)
+        best = min(best, chooser->pair[p]);
+    for (int by = 16; by > 0; by /= 2)
+        best = min(best, __shfl_xor_sync(ALL_LANES, best, by));
+    if (lane_id() == 0)
+        chooser->best[threadIdx.x / WARP] = best;
+    __syncthreads();
+    for (uint32_t warp = 0; warp < CHOOSE_THREADS / WARP; warp++)
+        best = min(best, chooser->best[warp]);
+    __syncthreads();
+    return best;
+}
+
+__device__ static void merge(Chooser *chooser, uint32_t i, uint32_t j) {
+    const uint32_t other = threadIdx.x / PRICE_LANES;
+
+    for (uint32_t s = threadIdx.x; s < SIZES; s += CHOOSE_THREADS)
+        chooser->size[i][s] += chooser->size[j][s];
+    if (threadIdx.x == 0) {
+        chooser->seen[i] += chooser->seen[j];
+        chooser->changed[i] += chooser->changed[j];
+        chooser->merged_into[j] = (uint8_t)i;
+        chooser->alive--;
+    }
+    __syncthreads();
+    uint64_t own = price_group(chooser, i, 0, false);
+
+    if (threadIdx.x == 0)
+        chooser->cost[i] = own;
+    __syncthreads();
+    bool live = other < chooser->count && chooser->merged_into[other] == other && other != i;
+    uint64_t together = price_group(chooser, i, live ? other : i, true);
+
+    if (threadIdx.x % PRICE_LANES == 0 && other < chooser->count) {
+        if (live)
+            set_pair(chooser, i, other, together);
+        if (other != j)
+            chooser->pair[pair_index(min(j, other), max(j, other))] = NO_PAIR;
+    }
+    __syncthreads();
+}
+
+// Classes are numbered by their rate of change.
+__device__ static void number_classes(Chooser *chooser, SegmentState *to) {
+    for (uint32_t i = threadIdx.x; i < chooser->count; i += CHOOSE_THREADS) {
+        uint32_t place = 0;
+
+        if (chooser->merged_into[i] != i)
+            continue;
+        uint64_t rate = ((uint64_t)chooser->changed[i] << 32) / chooser->seen[i];
+
+        for (uint32_t other = 0; other < chooser->count; other++) {
+            if (chooser->merged_into[other] != other)
+                continue;
+            uint64_t that = ((uint64_t)chooser->changed[other] << 32) / chooser->seen[other];
+
+            place += that < rate || (that == rate && other < i);
+        }
+        chooser->class_of[i] = (uint8_t)place;
+        if (2 * (uint64_t)chooser->changed[i] > chooser->seen[i])
+            atomicMin(&to->flipped, place);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < chooser->count; i += CHOOSE_THREADS) {
+        uint32_t root = i;
+
+        while (chooser->merged_into[root] != root)
+            root = chooser->merged_into[root];
+        to->of[chooser->cell[i]] = chooser->class_of[root];
+    }
+    __syncthreads();
+}
+
+// Cells that the sample did not show go with their neighbour in the exponent.
+__device__ static void fill_unseen(uint8_t *of) {
+    uint8_t last = NONE;
+
+    for (uint32_t e = 0; e < EXPONENT_CELLS; e++) {
+        last = of[e] == NONE ? last : of[e];
+        of[e] = last;
+    }
+    for (uint32_t e = EXPONENT_CELLS; e-- > 0;) {
+        last = of[e] == NONE ? last : of[e];
+        of[e] = last == NONE ? 0 : last;
+    }
+}
+
+// As scan_sample() counts them.
+__device__ static uint64_t sampled_elements(const Wave &wave, const cuda_segment &segment) {
+    const uint32_t stride = segment.elements / SAMPLE_ELEMENTS + 1;
+    uint64_t sampled = 0;
+
+    for (uint32_t b = lane_id(); b < segment.blocks; b += WARP) {
+        uint32_t elements = wave.blocks[segment.first_block - wave.first_block + b].elements;
+        uint32_t every = SAMPLE_RUN * stride, rest = elements % every;
+
+        sampled += (uint64_t)(elements / every) * SAMPLE_RUN + min(rest, SAMPLE_RUN);
+    }
+    return warp_sum(sampled);
+}
+
+__global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wave) {
+    DYNAMIC_SHARED(Chooser, chooser);
+    const cuda_segment segment = wave.segments[blockIdx.x];
+    SegmentState *to = &wave.segment[blockIdx.x];
+    const uint64_t sampled = sampled_elements(wave, segment);
+    const uint64_t class_bits = CLASS_HEADER_BITS + CLASS_BLOCK_BITS * (uint64_t)segment.blocks;
+    const uint64_t worth = (class_bits << COST_SHIFT) * sampled / segment.elements;
+
+    for (uint32_t i = threadIdx.x; i < 257; i += CHOOSE_THREADS)
+        chooser->log2[i] = log2_table[i];
+    for (uint32_t i = threadIdx.x; i < CELLS; i += CHOOSE_THREADS)
+        to->of[i] = NONE;
+    if (threadIdx.x == 0) {
+        chooser->count = 0;
+        to->flipped = CLASSES + 1;
+    }
+    __syncthreads();
+    start_groups(chooser, sample_seen(wave, blockIdx.x), wave.cells);
+    price_all(chooser);
+    while (chooser->alive > 1) {
+        uint64_t pair = cheapest(chooser);
+
+        if (chooser->alive <= CLASSES && pair >> PAIR_BITS > worth)
+            break;
+        merge(chooser, (uint32_t)pair / GROUPS_MAX % GROUPS_MAX, (uint32_t)pair % GROUPS_MAX);
+    }
+    number_classes(chooser, to);
+    if (threadIdx.x < wave.cells / EXPONENT_CELLS)
+        fill_unseen(to->of + EXPONENT_CELLS * threadIdx.x);
+    if (threadIdx.x == 0) {
+        to->classes = max(chooser->alive, 1u);
+        to->flipped = min(to->flipped, to->classes);
+    }
+}
+
+template <unsigned W> void encode_classes(const Wave &wave, cudaStream_t stream) {
+    cudaMemsetAsync(wave.samples, 0, SAMPLE_COUNTERS(wave.cells) * wave.segment_count * 4, stream);
+    launch(sample_blocks<W>, wave.block_count, SAMPLE_THREADS, 0, stream, wave);
+    launch(choose_classes, wave.segment_count, CHOOSE_THREADS, sizeof(Chooser), stream, wave);
+}
+
+template void encode_classes<1>(const Wave &, cudaStream_t);
+template void encode_classes<2>(const Wave &, cudaStream_t);
+template void encode_classes<4>(const Wave &, cudaStream_t);
+template void encode_classes<8>(const Wave &, cudaStream_t);

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_runtime.h"
+
+#include <cstdio>
+#include <ucontext.h>
+#include <vector>
+
+#define STACK_BYTES (128u << 10)
+#define LANES 32u
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace {
+
+// What fibers wait for: a number that has to become another one.
+struct Gate {
+    uint64_t number = 0;
+    unsigned arrived = 0, expected = 0;
+};
+
+struct Warp {
+    Gate gate;
+    uint64_t values[LANES], out[2][LANES];
+};
+
+struct Fiber {
+    ucontext_t context;
+    std::vector<char> stack;
+    const Gate *waits = nullptr;
+    uint64_t number = 0;
+    bool done = false;
+};
+
+std::vector<Fiber> fibers;
+std::vector<Warp> warps;
+std::vector<char> shared;
+Gate block_gate;
+ucontext_t scheduler;
+unsigned current;
+const std::function<void()> *running;
+
+void wait_at(Gate *gate) {
+    Fiber &fiber = fibers[current];
+
+    fiber.number = gate->number;
+    if (++gate->arrived == gate->expected) {
+        gate->arrived = 0;
+        gate->number++;
+        return;
+    }
+    fiber.waits = gate;
+    swapcontext(&fiber.context, &scheduler);
+}
+
+// Who is gone is not waited for.
+void leave(Gate *gate) {
+    gate->expected--;
+    if (gate->expected && gate->arrived == gate->expected) {
+        gate->arrived = 0;
+        gate->number++;
+    }
+}
+
+void entry() {
+    (*running)();
+    fibers[current].done = true;
+    leave(&block_gate);
+    leave(&warps[current / LANES].gate);
+    swapcontext(&fibers[current].context, &scheduler);
+}
+
+void start(unsigned i) {
+    Fiber &fiber = fibers[i];
+
+    fiber.stack.resize(STACK_BYTES);
+    fiber.waits = nullptr;
+    fiber.done = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, entry, 0);
+}
+
+// False when nobody could go on.
+bool run_once(unsigned threads) {
+    bool moved = false;
+
+    for (unsigned i = 0; i < threads; i++) {
+        Fiber &fiber = fibers[i];
+
+        if (fiber.done || (fiber.waits && fiber.waits->number == fiber.number))
+            continue;
+        fiber.waits = nullptr;
+        moved = true;
+        current = i;
+        threadIdx = {i, 0, 0};
+        swapcontext(&scheduler, &fiber.context);
+    }
+    return moved;
+}
+
+void run_block(unsigned threads) {
+    block_gate = Gate{0, 0, threads};
+    for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
+        warps[i].gate = Gate{0, 0, std::min(LANES, threads - i * LANES)};
+    for (unsigned i = 0; i < threads; i++)
+        start(i);
+    while (run_once(threads)) {
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        if (!fibers[i].done) {
+            fprintf(stderr, "emulate: thread %u of block %u waits for ever\n", i, blockIdx.x);
+            abort();
+        }
+    }
+}
+
+} // namespace
+
+void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
+    if (fibers.size() < threads)
+        fibers.resize(threads);
+    if (warps.size() < threads / LANES + 1)
+        warps.resize(threads / LANES + 1);
+    shared.resize(bytes + 64);
+    running = &body;
+    gridDim = grid;
+    blockDim = dim3(threads);
+    for (unsigned y = 0; y < grid.y; y++) {
+        for (unsigned x = 0; x < grid.x; x++) {
+            blockIdx = {x, y, 0};
+            run_block(threads);
+        }
+    }
+}
+
+void *emulate_shared() {
+    return (void *)(((uintptr_t)shared.data() + 63) & ~(uintptr_t)63);
+}
+
+void emulate_sync_block() {
+    wait_at(&block_gate);
+}
+
+const uint64_t *emulate_exchange(uint64_t value) {
+    Warp &warp = warps[current / LANES];
+    uint64_t round = warp.gate.number;
+
+    // The last to come completes the round; the others find it in the same of two places.
+    warp.values[current % LANES] = value;
+    if (warp.gate.arrived + 1 == warp.gate.expected)
+        memcpy(warp.out[round % 2], warp.values, sizeof warp.values);
+    wait_at(&warp.gate);
+    return warp.out[round % 2];
+}

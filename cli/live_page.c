@@ -5,7 +5,7 @@
 
 static const char style[] =
     ".skip{position:absolute;left:-999em}\n"
-    ".skip:focus{left:8px;top:8px;background:var(--bg);padding:.4em .8em;z-index:1}\n"
+    ".skip:focus{position:static;display:inline-block;margin:8px}\n"
     ".live{display:flex;flex-wrap:wrap;gap:.4em 1em;align-items:center;margin:.6em 0}\n"
     ".live button{font:inherit;color:inherit;background:var(--box);border:1px solid var(--muted);"
     "border-radius:6px;padding:.3em 1em;min-width:7em;min-height:2.4em;cursor:pointer}\n"

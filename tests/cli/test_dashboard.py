@@ -4,6 +4,7 @@
 in OUTPUT. Ends with 77 where there is no chromium."""
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -134,7 +135,7 @@ class Dashboard(ServeCase):
         while (now := page.evaluate(asked)) != before:
             self.assertLess(time.monotonic(), end, "it goes on asking")
             before = now
-            time.sleep(2)
+            time.sleep(1.5)
 
     def test_pause(self):
         self.steps(2)
@@ -194,7 +195,7 @@ class Dashboard(ServeCase):
         page.wait_for("document.getElementById('state').textContent.startsWith('connection lost')")
         page.screenshot(OUTPUT / "connection-lost.png")
         self.step()
-        self.server = self.start("serve", self.store, "--listen", f"127.0.0.1:{port}")
+        self.server = self.start("serve", self.store, "--listen", f"127.0.0.1:{port}", stdout=subprocess.DEVNULL)
         page.wait_for("document.getElementById('state').textContent === 'live'")
         self.version_is(page, 2)
 

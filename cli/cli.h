@@ -49,7 +49,8 @@ struct cli_verb {
     { NULL, 0, NULL, NULL }
 
 extern const struct cli_verb verb_publish, verb_follow, verb_pull, verb_log, verb_top, verb_report,
-    verb_fsck, verb_tend, verb_mirror, verb_store, verb_gc, verb_plan, verb_keygen, verb_rekey;
+    verb_fsck, verb_tend, verb_mirror, verb_store, verb_gc, verb_plan, verb_serve, verb_keygen,
+    verb_rekey;
 extern const struct cli_verb verb_apply, verb_bench, verb_diff, verb_digest, verb_info,
     verb_inspect, verb_recover, verb_reshard, verb_squash, verb_study, verb_synth, verb_verify;
 

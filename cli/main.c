@@ -9,11 +9,11 @@
 #include <string.h>
 
 const struct cli_verb *const cli_verbs[] = {
-    &verb_publish, &verb_follow,  &verb_pull,   &verb_log,    &verb_top,     &verb_report,
-    &verb_fsck,    &verb_tend,    &verb_mirror, &verb_store,  &verb_gc,      &verb_plan,
-    &verb_keygen,  &verb_rekey,   &verb_diff,   &verb_apply,  &verb_recover, &verb_squash,
-    &verb_verify,  &verb_inspect, &verb_info,   &verb_digest, &verb_reshard, &verb_study,
-    &verb_synth,   &verb_bench,   NULL};
+    &verb_publish, &verb_follow, &verb_pull,    &verb_log,    &verb_top,    &verb_report,
+    &verb_serve,   &verb_fsck,   &verb_tend,    &verb_mirror, &verb_store,  &verb_gc,
+    &verb_plan,    &verb_keygen, &verb_rekey,   &verb_diff,   &verb_apply,  &verb_recover,
+    &verb_squash,  &verb_verify, &verb_inspect, &verb_info,   &verb_digest, &verb_reshard,
+    &verb_study,   &verb_synth,  &verb_bench,   NULL};
 
 static const struct cli_verb *find_verb(const char *name) {
     for (size_t i = 0; cli_verbs[i]; i++) {

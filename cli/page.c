@@ -28,8 +28,9 @@ static const char style[] =
     "h2{font-size:1.2rem;margin:1.6em 0 .5em;border-bottom:1px solid var(--grid);"
     "padding-bottom:.2em}\n"
     "h3{font-size:1rem;margin:0 0 .5em}\n"
+    "a{color:var(--c0)}li{padding:.35em 0}\n"
     "p{margin:.4em 0;max-width:75ch;overflow-wrap:anywhere}\n"
-    ".subtitle,figcaption,caption{color:var(--muted)}\n"
+    ".subtitle,figcaption,summary{color:var(--muted)}\n"
     ".note{border-left:4px solid var(--c4);background:var(--box);padding:.5em .8em}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr));"
     "gap:16px;align-items:start}\n"
@@ -44,7 +45,7 @@ static const char style[] =
     ".facts dd+dd{font-size:.8rem;color:var(--muted)}\n"
     ".table{overflow-x:auto;max-width:100%}\n"
     "table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}\n"
-    "caption{text-align:left;padding-bottom:.4em}\n"
+    "summary{cursor:pointer;font-size:.87rem;padding:.3em 0}\n"
     "th,td{padding:.25em .5em;border-bottom:1px solid var(--grid);text-align:left;"
     "white-space:nowrap}\n"
     "th{font-weight:600}\n"
@@ -69,12 +70,16 @@ void page_begin(struct text *out, const struct page_head *head) {
                   "<meta charset=\"utf-8\"/>\n"
                   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n");
     element(out, "<title>", head->title, "</title>\n");
-    text_add(out, "<style>\n");
+    text_add(out, "<style");
+    element(out, " nonce=\"", head->nonce, "\"");
+    text_add(out, ">\n");
     text_add(out, style);
     text_add(out, chart_style);
     text_add(out, "</style>\n");
     text_add(out, head->extra_head ? head->extra_head : "");
-    text_add(out, "</head>\n<body>\n<main>\n");
+    text_add(out, "</head>\n<body>\n");
+    text_add(out, head->extra_body ? head->extra_body : "");
+    text_add(out, "<main>\n");
     chart_add_hatchings(out);
     element(out, "<h1>", head->title, "</h1>\n");
     element(out, "<p class=\"subtitle\">", head->subtitle, "</p>\n");
@@ -137,8 +142,8 @@ static const char *const cell_classes[] = {"", " class=\"n\"", " class=\"code\""
 /* A wide one is scrolled, by keyboard too, which needs the focus. */
 void page_table_begin(struct text *out, const char *caption, const struct page_column *columns,
                       size_t count) {
+    element(out, "<details open=\"open\"><summary>", caption ? caption : "Table", "</summary>\n");
     text_add(out, "<div class=\"table\" tabindex=\"0\"><table>\n");
-    element(out, "<caption>", caption, "</caption>\n");
     text_add(out, "<thead><tr>");
     for (size_t i = 0; i < count; i++) {
         text_addf(out, "<th scope=\"col\"%s>",
@@ -161,7 +166,7 @@ void page_row(struct text *out, const struct page_column *columns, const char *c
 }
 
 void page_table_end(struct text *out) {
-    text_add(out, "</tbody></table></div>\n");
+    text_add(out, "</tbody></table></div></details>\n");
 }
 
 enum ulp_status page_write(const struct text *page, const char *path) {

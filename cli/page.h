@@ -15,8 +15,8 @@
  *     status = page_write(&page, "report.html");
  *     text_release(&page);
  *
- * All words are plain text, escaped here; NULL for those that are not wanted. Only `extra_head` is
- * markup. The result is well-formed XML too, which the tests hold it to.
+ * All words are plain text, escaped here; NULL for those that are not wanted. Only what is
+ * called extra is markup. The result is well-formed XML too, which the tests hold it to.
  */
 #ifndef CLI_PAGE_H
 #define CLI_PAGE_H
@@ -27,6 +27,8 @@ struct page_head {
     const char *title;      /* of the window, and the heading */
     const char *subtitle;   /* a line below the heading */
     const char *extra_head; /* markup for <head>: who serves a live page adds its own here */
+    const char *extra_body; /* markup before all else */
+    const char *nonce;      /* of letters and digits, for who forbids all other styles */
 };
 
 void page_begin(struct text *out, const struct page_head *head);
@@ -50,7 +52,7 @@ void page_facts_begin(struct text *out);
 void page_fact(struct text *out, const char *name, const char *value, const char *more);
 void page_facts_end(struct text *out);
 
-/* A table; `columns` and `count` are the same in all calls. */
+/* A table that can be folded away; `columns` and `count` are the same in all calls. */
 enum page_cell {
     PAGE_TEXT,
     PAGE_NUMBER, /* to the right */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
+#include "cli/run_names.h"
 #include "cli/runs.h"
 #include "cli/stores.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct printer {
     const char *run;
@@ -69,7 +69,8 @@ struct checking {
     uint64_t runs, damaged, unreachable;
 };
 
-static enum ulp_status check_run(struct checking *c, const char *run) {
+static enum ulp_status check_run(void *user, const char *run) {
+    struct checking *c = user;
     struct printer printer = {.run = run, .json = c->json};
     struct ulp_run_health health = {0};
     enum ulp_status status = ulp_run_check(c->store, run, print_damage, &printer, &health);
@@ -83,48 +84,6 @@ static enum ulp_status check_run(struct checking *c, const char *run) {
     c->damaged += health.damaged;
     c->unreachable += !health.reachable;
     return ULP_OK;
-}
-
-/* ---- all runs of a store ---- */
-
-static int keep_first(void *user, const char *key, uint64_t bytes) {
-    (void)bytes;
-    snprintf(user, ULP_KEY_BYTES_MAX + 1, "%s", key);
-    return 1;
-}
-
-/* The first key behind `after`; "" if there is none. */
-static enum ulp_status first_key(struct ulp_store *store, const char *prefix, const char *after,
-                                 char ret_key[ULP_KEY_BYTES_MAX + 1]) {
-    enum ulp_status status;
-
-    ret_key[0] = 0;
-    status = ulp_store_list(store, prefix, after, keep_first, ret_key);
-    return status == ULP_E_CANCELLED && ret_key[0] ? ULP_OK : status;
-}
-
-/* From one name to the next, without listing what is below. */
-static enum ulp_status check_all(struct checking *c) {
-    char key[ULP_KEY_BYTES_MAX + 1], inside[ULP_KEY_BYTES_MAX + 1];
-    char log[ULP_KEY_BYTES_MAX + 8], after[ULP_KEY_BYTES_MAX + 8] = "";
-    enum ulp_status status = first_key(c->store, "", after, key);
-
-    while (!status && key[0]) {
-        char *slash = strchr(key, '/');
-
-        snprintf(after, sizeof after, "%s", key);
-        if (slash) {
-            *slash = 0;
-            snprintf(after, sizeof after, "%s0", key); /* '0' comes next after '/' */
-            snprintf(log, sizeof log, "%s/log/", key);
-            status = first_key(c->store, log, "", inside);
-            if (!status && inside[0])
-                status = check_run(c, key);
-        }
-        if (!status)
-            status = first_key(c->store, "", after, key);
-    }
-    return status;
 }
 
 /* ---- the verb ---- */
@@ -151,7 +110,7 @@ static enum ulp_status run(const struct cli_args *args) {
         return ulp_fail(ULP_E_USAGE, "say which store: ulpsync fsck STORE, or --store URL");
     status = store_open(args, url, &c.store);
     if (!status)
-        status = name ? check_run(&c, name) : check_all(&c);
+        status = name ? check_run(&c, name) : run_names(c.store, check_run, &c);
     if (!status)
         status = judge(&c, url);
     ulp_store_free(c.store);

@@ -45,7 +45,8 @@ class RunCase(CliCase):
         """Who is signalled before its handler stands ends by the signal, however well it is written."""
         def listens():
             try:
-                lines = open(f"/proc/{process.pid}/status", encoding="ascii").read().splitlines()
+                with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                    lines = file.read().splitlines()
             except FileNotFoundError:
                 return True
             caught = [int(line.split()[1], 16) for line in lines if line.startswith("SigCgt")]

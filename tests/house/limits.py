@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/limits.md shows the values of src/base/limits.h, all of them and no others: limits.py ROOT"""
+"""docs/limits.md shows the values of src/base/limits.h and cli/limits.h, all of them and no others: limits.py ROOT"""
 import pathlib
 import re
 import sys
@@ -29,12 +29,14 @@ def page_limits(text):
 def differences(header, page):
     for name in sorted(header.keys() | page.keys()):
         if header.get(name) != page.get(name):
-            yield f"{name}: src/base/limits.h says {header.get(name)}, docs/limits.md says {page.get(name)}"
+            yield f"{name}: the header says {header.get(name)}, docs/limits.md says {page.get(name)}"
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    header = header_limits((root / "src/base/limits.h").read_text())
+    header = {}
+    for path in ("src/base/limits.h", "cli/limits.h"):
+        header.update(header_limits((root / path).read_text()))
     page = page_limits((root / "docs/limits.md").read_text())
     wrong = list(differences(header, page))
     print("\n".join(wrong) or f"{len(header)} limits agree")

@@ -10,7 +10,7 @@
 #include <vector>
 
 #define DEFAULT_SHARE 45u       // thousandths
-#define PIPELINE 4u             // waves on their way
+#define PIPELINE 4u             // waves on their way, at most
 #define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
 #define WAVES_USUAL 10u
 #define CHANGES_LEAST (1u << 16)
@@ -112,6 +112,10 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
 
 // ---- memory ----
 
+static uint32_t pipeline(const cuda_encoder *encoder) {
+    return encoder->options.pipeline && encoder->options.pipeline < PIPELINE ? encoder->options.pipeline : PIPELINE;
+}
+
 static size_t entry_bytes(unsigned width) {
     return sizeof(uint32_t) + width;
 }
@@ -129,7 +133,7 @@ static Pools pools_for(const cuda_encoder *encoder, const WaveRange &wave) {
     const unsigned share = encoder->options.memory_share ? encoder->options.memory_share : DEFAULT_SHARE;
     const unsigned width = encoder->segments[wave.first].kind.width;
     const uint64_t each = entry_bytes(width) + 2 * token_bytes(width);
-    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / PIPELINE / each, CHANGES_LEAST);
+    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / pipeline(encoder) / each, CHANGES_LEAST);
     uint64_t unused = 0; // at the ends of pages
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
@@ -412,7 +416,7 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
     for (WaveMemory &memory : encoder->memory)
         cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
     for (size_t i = 0; i < waves.size() && !status; i++)
-        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % PIPELINE]);
+        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % pipeline(encoder)]);
     for (WaveMemory &memory : encoder->memory) {
         cudaEventRecord(encoder->done, memory.stream);
         cudaStreamWaitEvent(stream, encoder->done, 0);

@@ -96,8 +96,9 @@ void encode_bench(int log2_elements) {
     must(cudaMemset(sums, 0, 16 * segments.size()), "clearing");
     float compare_ms = best_ms([&] { compare<<<132 * 16, 512>>>((uint4 *)old, (uint4 *)next, elements / 8, (unsigned *)sums); });
 
-    for (unsigned waves : {1u, 4u, 8u, 0u}) {
-        cuda_encoder_options options = {waves == 1 ? 500u : waves == 4 ? 120u : waves == 8 ? 60u : 0u, waves};
+    for (cuda_encoder_options options : std::vector<cuda_encoder_options>{{500, 1, 1}, {100, 4, 4}, {75, 4, 3}, {60, 6, 3},
+         {70, 6, 4}, {50, 8, 3}, {60, 8, 4}, {36, 8, 3}, {45, 10, 4}, {36, 12, 4}, {0, 0, 0}}) {
+        unsigned waves = options.waves;
 
         if (cuda_encoder_new(&plan, &options, &encoder))
             must(cudaErrorUnknown, "an encoder");
@@ -114,9 +115,9 @@ void encode_bench(int log2_elements) {
             bytes += report.bytes;
             elsewhere += report.elsewhere;
         }
-        printf("2^%d BF16 elements, %.2f %% changed, %u waves: compare %.3f ms; diff and encode %.3f ms, %.2f times the "
+        printf("2^%d BF16 elements, %.2f %% changed, %u waves, %u at a time: compare %.3f ms; diff and encode %.3f ms, %.2f times the "
                "compare; %llu bytes, %.2f bits a change, %llu segments elsewhere; memory %.1f %% of the weights\n",
-               log2_elements, 100.0 * (double)changes / (double)elements, waves, compare_ms, all_ms, all_ms / compare_ms,
+               log2_elements, 100.0 * (double)changes / (double)elements, waves, options.pipeline, compare_ms, all_ms, all_ms / compare_ms,
                (unsigned long long)bytes, 8.0 * (double)bytes / (double)changes, (unsigned long long)elsewhere,
                100.0 * (double)cuda_encoder_bytes(encoder) / (double)(elements * 2));
         cuda_encoder_free(encoder);

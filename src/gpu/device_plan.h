@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The blocks of a state in device memory, as kernels want them (cuda/plan.h), on both sides. */
+#ifndef GPU_DEVICE_PLAN_H
+#define GPU_DEVICE_PLAN_H
+
+#include "cuda/plan.h"
+#include "gpu/room.h"
+#include "patch/grid.h"
+
+struct device_plan {
+    struct cuda_segment *segments; /* one for each chunk of the grid */
+    struct cuda_block *blocks;
+    struct cuda_plan device; /* the same, in device memory */
+    struct room room;
+};
+
+/* `grid` is of whole tensors; `tensors` are its, with data in device memory. */
+enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
+                                 void *stream, struct device_plan *ret_plan);
+void device_plan_release(struct device_plan *plan);
+
+#endif

@@ -35,10 +35,12 @@ __device__ static struct ulp_sum sum_pairs(const ulonglong2 *pairs, uint32_t i, 
     return sum;
 }
 
-// A word that is not aligned, or ends behind the block, where it counts as zero.
-__device__ static uint64_t assemble(const uint8_t *data, uint32_t word, uint32_t bytes) {
+// Any word: it may not be aligned, or end behind the block, where it counts as zeros.
+__device__ static uint64_t load_word(const uint8_t *data, uint32_t word, uint32_t bytes) {
     uint64_t value = 0;
 
+    if ((uintptr_t)data % 8 == 0 && 8 * word + 8 <= bytes)
+        return ((const uint64_t *)data)[word];
     for (uint32_t i = 0; i < 8 && 8 * word + i < bytes; i++)
         value |= (uint64_t)data[8 * word + i] << 8 * i;
     return value;
@@ -53,13 +55,15 @@ __global__ static void __launch_bounds__(THREADS)
     struct ulp_sum sum = {{0, 0}};
     uint32_t rest = from;
 
+    if (from + (threadIdx.x - lane_id()) >= to) // nothing for the whole warp
+        return;
     if ((uintptr_t)block.old % sizeof(ulonglong2) == 0) {
         rest = max(from, min(to, bytes / 8) & ~1u);
         sum = sum_pairs((const ulonglong2 *)block.old, from / 2 + threadIdx.x, rest / 2,
                         block.first_word);
     }
     for (uint32_t i = rest + threadIdx.x; i < to; i += THREADS)
-        sum_add(&sum, digest_mix(block.first_word + i, assemble(block.old, i, bytes)));
+        sum_add(&sum, digest_mix(block.first_word + i, load_word(block.old, i, bytes)));
     deliver_sum(sum, &sums[2 * (size_t)block.piece]);
 }
 

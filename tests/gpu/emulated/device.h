@@ -5,6 +5,7 @@
 
 #include "tests/patch/state.h"
 
+#include "code/segment.h"
 #include "gpu/device_apply.h"
 #include "patch/apply.h"
 

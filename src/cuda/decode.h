@@ -84,12 +84,12 @@ typedef uint32_t decode_move;
 
 /* What is wrong with a block; 0 is nothing. */
 enum decode_fault {
-    DECODE_NO_END = 1,   /* its payload has no mark */
-    DECODE_GAP = 2,      /* a gap leads out of it */
-    DECODE_VALUE = 3,    /* a value is wider than the elements */
-    DECODE_STATE = 4,    /* its payload does not end where it began */
-    DECODE_LENGTH = 5,   /* its payload is too long or too short */
-    DECODE_MISFIT = 6    /* its events do not fit these weights */
+    DECODE_NO_END = 1, /* its payload has no mark */
+    DECODE_GAP = 2,    /* a gap leads out of it */
+    DECODE_VALUE = 3,  /* a value is wider than the elements */
+    DECODE_STATE = 4,  /* its payload does not end where it began */
+    DECODE_LENGTH = 5, /* its payload is too long or too short */
+    DECODE_MISFIT = 6  /* its events do not fit these weights */
 };
 
 /* All pointers are device memory. */
@@ -103,13 +103,13 @@ struct cuda_decode {
     const struct decode_block *blocks;
     struct decode_range ranges[DECODE_WIDTHS];
     const uint32_t *counts;
-    const uint8_t *payload;     /* aligned to 4 bytes */
-    const decode_move *moves;   /* what the elements did before; NULL without history */
-    uint32_t *positions;        /* of the changes: ranks between payload and scan */
-    uint8_t *values;            /* steps between payload and scan; aligned to 8 bytes */
-    unsigned long long *sums;   /* two for each piece of the plan; the differences are added */
-    uint32_t *faults;           /* one for each of `blocks`, zero before */
-    uint32_t *failed;           /* how many have one; zero before */
+    const uint8_t *payload;   /* aligned to 4 bytes */
+    const decode_move *moves; /* what the elements did before; NULL without history */
+    uint32_t *positions;      /* of the changes: ranks between payload and scan */
+    uint8_t *values;          /* steps between payload and scan; aligned to 8 bytes */
+    unsigned long long *sums; /* two for each piece of the plan; the differences are added */
+    uint32_t *faults;         /* one for each of `blocks`, zero before */
+    uint32_t *failed;         /* how many have one; zero before */
 };
 
 enum ulp_status cuda_decode_tables(const struct cuda_decode *decode, void *stream);
@@ -126,7 +126,8 @@ enum ulp_status cuda_decode_remember(const struct cuda_decode *decode, decode_mo
  * it. `poisoned`, a word that the device can write and others may share, is 1 from before the first
  * write until after the last, and stays so if the device or the process dies between.
  */
-enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, uint32_t *poisoned, void *stream);
+enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, uint32_t *poisoned,
+                                 void *stream);
 
 #ifdef __cplusplus
 }

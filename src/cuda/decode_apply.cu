@@ -75,7 +75,8 @@ struct order {
     uint32_t warps[THREADS / WARP];
 };
 
-__device__ static void mark_changes(struct order *order, const uint32_t *positions, uint32_t count) {
+__device__ static void mark_changes(struct order *order, const uint32_t *positions,
+                                    uint32_t count) {
     for (uint32_t i = threadIdx.x; i < DECODE_BLOCK_MAX / 32; i += THREADS)
         order->changes[i] = 0;
     __syncthreads();

@@ -64,26 +64,33 @@ __device__ static __forceinline__ uint32_t take_short(struct reader *reader, int
 __device__ static __forceinline__ uint64_t take_long(struct reader *reader, int32_t from,
                                                      uint32_t entry) {
     const uint32_t extra = entry_extra(entry), low = min(extra, 32u);
-    const uint64_t rest =
-        fetch(reader, from, low) | (uint64_t)fetch(reader, from + 32, extra - low) << 32;
+    const uint64_t rest = fetch(reader, from, low) | (uint64_t)fetch(reader, from + 32, extra - low)
+                                                         << 32;
 
-    reader->state =
-        entry_next(entry) + fetch(reader, from + (int32_t)extra, entry_bits(entry));
+    reader->state = entry_next(entry) + fetch(reader, from + (int32_t)extra, entry_bits(entry));
     return ((uint64_t)entry_lead(entry) << extra) + rest;
 }
 
-// The lanes that take part take their bits, one behind the other.
+// The lanes that take part, whose `entry` is not 0, take their bits, one behind the other. What the
+// new state says is loaded at once, before anybody waits for what the number is good for.
 template <bool SHORT>
 __device__ static __forceinline__ uint64_t take(struct reader *reader, const uint32_t *table,
-                                                bool active) {
-    const uint32_t entry = active ? __ldg(&table[reader->state]) : 0;
-    const uint32_t until = sum_up(entry_bits(entry) + entry_extra(entry), LANES);
+                                                uint32_t *entry, bool active, bool again) {
+    const uint32_t now = *entry;
+    const uint32_t until = sum_up(entry_bits(now) + entry_extra(now), LANES);
     const int32_t from = reader->at - (int32_t)until;
+    uint64_t number = 0;
 
     reader->at -= (int32_t)group_total(until);
-    if (!active)
-        return 0;
-    return SHORT ? take_short(reader, from, entry) : take_long(reader, from, entry);
+    if (active)
+        number = SHORT ? take_short(reader, from, now) : take_long(reader, from, now);
+    *entry = again ? __ldg(&table[reader->state]) : 0;
+    return number;
+}
+
+__device__ static __forceinline__ uint32_t first_entry(const struct reader *reader,
+                                                       const uint32_t *table, bool active) {
+    return active ? __ldg(&table[reader->state]) : 0;
 }
 
 // ---- the numbers of a class ----
@@ -99,11 +106,12 @@ struct target {
 __device__ static uint32_t read_ranks(struct reader *reader, const uint32_t *table, uint32_t events,
                                       uint32_t rounds, struct target to) {
     const uint32_t lane = threadIdx.x % LANES;
-    uint32_t rank = 0;
+    uint32_t rank = 0, entry = first_entry(reader, table, lane < events);
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
         const bool active = i < events;
-        const uint32_t gap = (uint32_t)take<true>(reader, table, active);
+        const uint32_t gap =
+            (uint32_t)take<true>(reader, table, &entry, active, i + LANES < events);
         const uint32_t until = sum_up(active ? gap + 1 : 0, LANES);
 
         if (active)
@@ -118,18 +126,20 @@ __device__ static uint32_t read_ranks(struct reader *reader, const uint32_t *tab
 __device__ static uint32_t read_flipped(struct reader *reader, const uint32_t *table,
                                         uint32_t events, uint32_t rounds, struct target to) {
     const uint32_t lane = threadIdx.x % LANES;
-    uint32_t rank = 0, written = 0;
+    uint32_t rank = 0, written = 0, entry = first_entry(reader, table, lane < events);
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
         const bool active = i < events;
-        const uint32_t gap = (uint32_t)take<true>(reader, table, active);
+        const uint32_t gap =
+            (uint32_t)take<true>(reader, table, &entry, active, i + LANES < events);
         const uint32_t until = sum_up(gap, LANES), first = until - gap;
 
         // in front of this lane's gap are `first` changes and one event for each lane before it
         for (uint32_t k = 0; active && k < gap && written + first + k < to.changes; k++)
             to.ranks[written + first + k] = rank + first + lane + k;
         written = min(written + group_total(until), RANK_END);
-        rank = min(rank + group_total(until) + min(events - min(events, i - lane), LANES), RANK_END);
+        rank =
+            min(rank + group_total(until) + min(events - min(events, i - lane), LANES), RANK_END);
     }
     for (uint32_t i = written + lane; i < to.changes; i += LANES)
         to.ranks[i] = rank + i - written;
@@ -143,11 +153,14 @@ __device__ static bool read_steps(struct reader *reader, const uint32_t *table, 
     typedef typename element<WIDTH>::type type;
     const uint64_t beyond = UINT64_MAX >> (64 - 8 * WIDTH);
     const uint32_t lane = threadIdx.x % LANES;
+    uint32_t entry = first_entry(reader, table, lane < to.changes);
     bool fit = true;
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
         const bool active = i < to.changes;
-        const uint64_t value = take<WIDTH <= 2>(reader, table, active), zigzag = value + 1;
+        const uint64_t value =
+            take<WIDTH <= 2>(reader, table, &entry, active, i + LANES < to.changes);
+        const uint64_t zigzag = value + 1;
 
         fit = fit && value < beyond;
         if (active)
@@ -166,8 +179,8 @@ __device__ static struct reader open_reader(const uint8_t *payload, uint64_t beg
     *ret_marked = last;
     if (last) {
         reader.at = (int32_t)(8 * bytes) - 8 + 31 - __clz(last);
-        reader.state = fetch(
-            &reader, reader.at - STATE_BITS * (int32_t)(threadIdx.x % LANES + 1), STATE_BITS);
+        reader.state =
+            fetch(&reader, reader.at - STATE_BITS * (int32_t)(threadIdx.x % LANES + 1), STATE_BITS);
         reader.at -= STATE_BITS * (int32_t)LANES;
     }
     return reader;
@@ -207,9 +220,9 @@ __device__ static uint32_t read_block(const struct cuda_decode *decode,
             gaps_fit = read_flipped(&reader, gap_table, turned ? events : 0, rounds,
                                     turned ? to : none) <= DECODE_BLOCK_MAX &&
                        gaps_fit;
-        values_fit = read_steps<WIDTH>(&reader, value_table,
-                                       __reduce_max_sync(ALL_LANES, changes), to) &&
-                     values_fit;
+        values_fit =
+            read_steps<WIDTH>(&reader, value_table, __reduce_max_sync(ALL_LANES, changes), to) &&
+            values_fit;
         ranks += changes;
         steps += (size_t)WIDTH * changes;
     }

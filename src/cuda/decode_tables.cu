@@ -9,7 +9,7 @@
 
 #define TABLES_AT_ONCE 4u // warps of a block
 #define LOG 10u           // of DECODE_STATES
-#define SPREAD_BACK 43u  // 643 * 43 = 1 modulo 1024: which turn of the spread filled a state
+#define SPREAD_BACK 43u   // 643 * 43 = 1 modulo 1024: which turn of the spread filled a state
 #define SMALL_AGAINST_LARGEST 24
 #define SYMBOLS_MAX DECODE_VALUE_SYMBOLS
 #define ONE (UINT64_C(1) << 32)
@@ -107,7 +107,8 @@ __device__ static bool goes_before(struct candidate a, struct candidate b, bool 
     return more ? left > right : left < right;
 }
 
-__device__ static uint32_t best_to_change(const struct workspace *work, uint32_t symbols, bool more) {
+__device__ static uint32_t best_to_change(const struct workspace *work, uint32_t symbols,
+                                          bool more) {
     struct candidate best = {0, 0, DECODE_GAP_SYMBOLS};
 
     for (uint32_t s = lane_id(); s < symbols; s += WARP) {

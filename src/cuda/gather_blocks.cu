@@ -21,8 +21,8 @@ __global__ static void __launch_bounds__(THREADS)
 extern "C" enum ulp_status cuda_gather_blocks(const struct cuda_block *blocks,
                                               const uint64_t *offsets, uint32_t count,
                                               uint32_t width, uint8_t *to, void *stream) {
-    static void (*const kernels[])(const struct cuda_block *, const uint64_t *, uint8_t *) = {
-        gather<1>, gather<2>, gather<4>, gather<8>};
+    static void (*const kernels[])(const struct cuda_block *, const uint64_t *,
+                                   uint8_t *) = {gather<1>, gather<2>, gather<4>, gather<8>};
 
     launch(kernels[__builtin_ctz(width)], count, THREADS, 0, (cudaStream_t)stream, blocks, offsets,
            to);

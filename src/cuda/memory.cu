@@ -37,14 +37,14 @@ extern "C" void cuda_pinned_free(void *memory) {
         cudaFreeHost(memory);
 }
 
-extern "C" enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes, void *stream) {
-    return status_of(
-        cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
+extern "C" enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes,
+                                        void *stream) {
+    return status_of(cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
 }
 
-extern "C" enum ulp_status cuda_copy_out(void *host, const void *device, size_t bytes, void *stream) {
-    return status_of(
-        cudaMemcpyAsync(host, device, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
+extern "C" enum ulp_status cuda_copy_out(void *host, const void *device, size_t bytes,
+                                         void *stream) {
+    return status_of(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
 }
 
 extern "C" enum ulp_status cuda_clear(void *device, size_t bytes, void *stream) {

@@ -50,9 +50,13 @@ template <int WIDTH> struct tile {
 // ---- filling it while something else is done ----
 
 #ifdef ULP_EMULATED
-static inline void copy_vector(uint4 *to, const void *from) { *to = *(const uint4 *)from; }
-static inline void copies_begun() {}
-static inline void copies_done() {}
+static inline void copy_vector(uint4 *to, const void *from) {
+    *to = *(const uint4 *)from;
+}
+static inline void copies_begun() {
+}
+static inline void copies_done() {
+}
 #else
 __device__ static __forceinline__ void copy_vector(uint4 *to, const void *from) {
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);

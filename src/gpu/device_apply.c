@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/quote.h"
-#include "cuda/gather_blocks.h"
 #include "cuda/memory.h"
 #include "gpu/coded.h"
+#include "gpu/on_host.h"
 #include "patch/fit.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static enum ulp_status parse_chunks(struct device_apply *apply,
     apply->payload_bytes = PATCH_HEADER_BYTES;
     for (size_t i = 0; i < table->grid.chunk_count; i++)
         apply->payload_bytes += (size_t)table->chunks[i].bytes;
-    status = room_take(&apply->weights->spare_pinned, apply->payload_bytes, true, &apply->bytes);
+    status = room_take(&apply->weights->spare_bytes, apply->payload_bytes, true, &apply->bytes);
     if (!status)
         status = mem_zeroed(table->grid.chunk_count, sizeof *apply->chunks, &apply->chunks);
     if (!status)
@@ -70,86 +70,13 @@ static enum ulp_status parse_chunks(struct device_apply *apply,
     return status;
 }
 
-/* ---- chunks that the host decodes ---- */
-
-/* The elements of a chunk, end to end, from the device. */
-static enum ulp_status bring_elements(struct device_weights *weights, size_t chunk,
-                                      uint8_t *ret_elements) {
-    const struct cuda_segment *segment = &weights->plan.segments[chunk];
-    const size_t elements = (size_t)segment->elements * segment->kind.width;
-    size_t bytes = 0, at = 0;
-    const size_t places = room_place(&bytes, segment->blocks, sizeof(uint64_t));
-    const size_t gathered = room_place(&bytes, 1, elements);
-    uint64_t *offsets = NULL;
-    struct room room = {0};
-    enum ulp_status status = mem_zeroed(segment->blocks, sizeof *offsets, &offsets);
-
-    for (uint32_t b = 0; !status && b < segment->blocks; b++) {
-        offsets[b] = at;
-        at += (size_t)weights->plan.blocks[segment->first_block + b].elements * segment->kind.width;
-    }
-    if (!status)
-        status = room_take(&weights->spare, bytes, false, &room);
-    if (!status) {
-        status = cuda_copy_in(room.memory + places, offsets, segment->blocks * sizeof *offsets,
-                              weights->stream);
-        if (!status)
-            status = cuda_gather_blocks(weights->plan.device.blocks + segment->first_block,
-                                        (const uint64_t *)(void *)(room.memory + places),
-                                        segment->blocks, segment->kind.width,
-                                        room.memory + gathered, weights->stream);
-        if (!status)
-            status = cuda_copy_out(ret_elements, room.memory + gathered, elements, weights->stream);
-        if (!status)
-            status = cuda_wait(weights->stream);
-        status = device_status(status, "bringing weights to the host");
-    }
-    room_give(&weights->spare, &room);
-    mem_free(offsets);
-    return status;
-}
-
-static enum ulp_status take_room(const struct grid_chunk *chunk, uint64_t changes,
-                                 struct decoded_chunk *into) {
-    enum ulp_status status = mem_zeroed(chunk->blocks, sizeof *into->counts, &into->counts);
-
-    if (!status)
-        status = mem_zeroed((size_t)changes, sizeof *into->positions, &into->positions);
-    if (!status)
-        status = mem_zeroed((size_t)changes, chunk->kind.width, &into->values);
-    return status;
-}
-
-static enum ulp_status decode_on_host(struct device_apply *apply, size_t chunk) {
-    const struct table *table = &apply->patch->table;
-    const struct grid_chunk *of = &table->grid.chunks[chunk];
-    struct workers *workers = apply->weights->weights->workers;
-    struct decode_job job = {.patch = apply->patch, .target = {.sums = apply->sums}};
-    struct decode_times times = {0};
-    struct worker *worker = NULL;
-    uint8_t *elements = NULL;
-    enum ulp_status status = mem_zeroed(of->words, of->kind.width, &elements);
-
-    if (!status)
-        status = bring_elements(apply->weights, chunk, elements);
-    if (!status)
-        status = take_room(of, table->chunks[chunk].changes, &apply->chunks[chunk].decoded);
-    if (!status)
-        status = workers_take(workers, of->words, &worker);
-    job.elements = elements;
-    if (!status)
-        status = decode_chunk(&job, chunk, worker, &apply->chunks[chunk].decoded, &times);
-    workers_give(workers, worker);
-    mem_free(elements);
-    return status;
-}
-
 static enum ulp_status decode_all_on_host(struct device_apply *apply) {
     enum ulp_status status = ULP_OK;
 
     for (size_t i = 0; !status && i < apply->patch->table.grid.chunk_count; i++) {
         if (apply->chunks[i].segment && apply->chunks[i].on_host)
-            status = decode_on_host(apply, i);
+            status = on_host_decode(apply->weights, apply->patch, i, apply->sums,
+                                    &apply->chunks[i].decoded);
     }
     return status;
 }
@@ -255,8 +182,8 @@ static enum ulp_status tell_fault(struct device_apply *apply) {
                                              apply->weights->stream),
                                "telling what is wrong with a patch");
     if (!status)
-        status = device_status(cuda_wait(apply->weights->stream),
-                               "telling what is wrong with a patch");
+        status =
+            device_status(cuda_wait(apply->weights->stream), "telling what is wrong with a patch");
     for (uint32_t i = 0; !status && i < blocks && !fault; i++)
         fault = faults[i];
     mem_free(faults);
@@ -287,9 +214,9 @@ static enum ulp_status run(struct device_apply *apply) {
     if (!status) {
         status = launch(apply);
         if (!status)
-            status = cuda_copy_out(changes, apply->decode.sums,
-                                   pieces * sizeof *changes + sizeof(uint64_t),
-                                   apply->weights->stream);
+            status =
+                cuda_copy_out(changes, apply->decode.sums,
+                              pieces * sizeof *changes + sizeof(uint64_t), apply->weights->stream);
         if (!status)
             status = cuda_wait(apply->weights->stream);
         status = device_status(status, "decoding a patch");
@@ -308,7 +235,7 @@ static enum ulp_status run(struct device_apply *apply) {
 }
 
 static enum ulp_status decode(struct device_apply *apply) {
-    const struct device_weights *weights = apply->weights;
+    struct device_weights *weights = apply->weights;
     struct coded_sizes sizes = {0};
     struct coded_arrays arrays = {0};
     struct room filled = {0};
@@ -319,7 +246,7 @@ static enum ulp_status decode(struct device_apply *apply) {
         status = lay_out(apply, &sizes, &arrays);
     }
     if (!status)
-        status = room_take(&filled, arrays.bytes, true, &filled);
+        status = room_take(&weights->spare_arrays, arrays.bytes, true, &filled);
     if (!status) {
         memset(filled.memory, 0, arrays.bytes);
         coded_fill(&weights->plan, apply->chunks, &sizes, &arrays, apply->bytes.memory,
@@ -330,7 +257,7 @@ static enum ulp_status decode(struct device_apply *apply) {
         status = run(apply);
     else
         (void)cuda_wait(weights->stream); /* nothing may be read from memory that goes */
-    room_release(&filled);
+    room_give(&weights->spare_arrays, &filled);
     return status;
 }
 
@@ -358,9 +285,9 @@ static enum ulp_status moves_of_blocks(const struct device_apply *apply,
         blocks += decode->ranges[w].all;
     status = mem_zeroed(blocks, sizeof *coded, &coded);
     if (!status)
-        status = device_status(cuda_copy_out(coded, decode->blocks, blocks * sizeof *coded,
-                                             apply->weights->stream),
-                               "remembering moves");
+        status = device_status(
+            cuda_copy_out(coded, decode->blocks, blocks * sizeof *coded, apply->weights->stream),
+            "remembering moves");
     if (!status)
         status = device_status(cuda_wait(apply->weights->stream), "remembering moves");
     for (uint32_t i = 0; !status && i < blocks; i++) {
@@ -384,14 +311,14 @@ static enum ulp_status remember(struct device_apply *apply) {
     if (!status)
         status = mem_zeroed(blocks, sizeof *moves->count, &moves->count);
     if (!status)
-        status = room_take(&(struct room){0},
-                           (size_t)apply->patch->table.changes * sizeof(decode_move), false,
-                           &moves->room);
+        status =
+            room_take(&(struct room){0}, (size_t)apply->patch->table.changes * sizeof(decode_move),
+                      false, &moves->room);
     if (!status)
-        status = device_status(
-            cuda_decode_remember(&apply->decode, (decode_move *)(void *)moves->room.memory,
-                                 apply->weights->stream),
-            "remembering moves");
+        status = device_status(cuda_decode_remember(&apply->decode,
+                                                    (decode_move *)(void *)moves->room.memory,
+                                                    apply->weights->stream),
+                               "remembering moves");
     if (!status)
         status = moves_of_blocks(apply, moves);
     if (!status)
@@ -405,13 +332,11 @@ static enum ulp_status remember(struct device_apply *apply) {
 static void release_chunks(struct device_apply *apply) {
     for (size_t i = 0; apply->chunks && i < apply->patch->table.grid.chunk_count; i++) {
         code_close(apply->chunks[i].segment);
-        mem_free(apply->chunks[i].decoded.counts);
-        mem_free(apply->chunks[i].decoded.positions);
-        mem_free(apply->chunks[i].decoded.values);
+        on_host_release(&apply->chunks[i].decoded);
     }
     mem_free(apply->chunks);
     apply->chunks = NULL;
-    room_give(&apply->weights->spare_pinned, &apply->bytes);
+    room_give(&apply->weights->spare_bytes, &apply->bytes);
 }
 
 static enum ulp_status prepare(struct device_apply *apply,

@@ -67,8 +67,9 @@ enum ulp_status device_weights_check(struct device_weights *weights) {
     if (!status)
         status = cuda_wait(weights->stream);
     if (!status && poisoned)
-        return fail(ULP_E_INTERRUPTED, "the weights on the device stand between two states: a "
-                                       "patch was being written when something died. Load them anew");
+        return fail(ULP_E_INTERRUPTED,
+                    "the weights on the device stand between two states: a "
+                    "patch was being written when something died. Load them anew");
     return device_status(status, "reading whether the weights are whole");
 }
 
@@ -105,8 +106,8 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
     if (!status)
         status = digest(weights, weights->weights->sums);
     if (!status)
-        status = table_root(&weights->weights->grid, weights->weights->sums,
-                            &weights->weights->root);
+        status =
+            table_root(&weights->weights->grid, weights->weights->sums, &weights->weights->root);
     if (status) {
         device_weights_free(weights);
         return status;
@@ -117,7 +118,8 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
 
 void device_weights_trim(struct device_weights *weights) {
     room_release(&weights->spare);
-    room_release(&weights->spare_pinned);
+    room_release(&weights->spare_bytes);
+    room_release(&weights->spare_arrays);
     workers_trim(weights->weights->workers);
 }
 
@@ -145,6 +147,7 @@ void device_weights_free(struct device_weights *weights) {
     device_plan_release(&weights->plan);
     room_release(&weights->own_flag);
     room_release(&weights->spare);
-    room_release(&weights->spare_pinned);
+    room_release(&weights->spare_bytes);
+    room_release(&weights->spare_arrays);
     mem_free(weights);
 }

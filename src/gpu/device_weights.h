@@ -25,7 +25,7 @@ struct device_weights {
     void *stream;
     uint32_t *poisoned; /* see device_weights_new() */
     struct room own_flag;
-    struct room spare, spare_pinned; /* of the last patch */
+    struct room spare, spare_bytes, spare_arrays; /* of the last patch: its own, and pinned */
 };
 
 /*

@@ -193,20 +193,24 @@ static void bench_step(struct bench *bench, struct followers *followers, float n
            8.0 * (double)report.patch_bytes / (double)report.changed, report.encode_ms);
     printf("    patch in host memory: prepared in %.2f ms, committed in %.2f ms; %.2f %% of the "
            "weights in device memory\n",
-           report.prepare_ms, report.commit_ms, 100.0 * (double)report.device_bytes / (double)bytes);
+           report.prepare_ms, report.commit_ms,
+           100.0 * (double)report.device_bytes / (double)bytes);
 }
 
 static void bench_limits(struct bench *bench) {
     const size_t bytes = bench->elements * sizeof *bench->weights;
 
-    bench->read_ms = best_ms([] {}, [&] {
-        read_all<<<132 * 8, 512>>>((const uint4 *)bench->weights, bytes / 16,
-                                   (unsigned *)bench->counter);
-    });
-    bench->copy_ms = best_ms([] {}, [&] {
-        must(cudaMemcpyAsync(bench->next, bench->weights, bytes, cudaMemcpyDeviceToDevice),
-             "copying");
-    });
+    bench->read_ms = best_ms([] {},
+                             [&] {
+                                 read_all<<<132 * 8, 512>>>((const uint4 *)bench->weights,
+                                                            bytes / 16, (unsigned *)bench->counter);
+                             });
+    bench->copy_ms = best_ms(
+        [] {},
+        [&] {
+            must(cudaMemcpyAsync(bench->next, bench->weights, bytes, cudaMemcpyDeviceToDevice),
+                 "copying");
+        });
     printf("    %-34s %8.3f ms  %.0f GB/s\n", "read", bench->read_ms,
            (double)bytes / bench->read_ms / 1e6);
     row(bench, "copy on the device", bench->copy_ms);

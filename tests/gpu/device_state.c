@@ -109,9 +109,9 @@ static void start(struct followers *followers) {
     must_be_ok(ulp_weights_new(followers->host, followers->count, followers->pool, NULL,
                                &followers->weights),
                "digesting on the CPU");
-    must_be_ok(device_weights_new(followers->device, followers->count, NULL, NULL,
-                                  &followers->on_device),
-               "digesting on the device");
+    must_be_ok(
+        device_weights_new(followers->device, followers->count, NULL, NULL, &followers->on_device),
+        "digesting on the device");
     same_everything(followers);
 }
 
@@ -384,8 +384,9 @@ static void check_set(const char *dtype, unsigned width, size_t count, uint64_t 
     set_step(&set, 4);
     set_follow(&set, ULP_CODER_DENSE, 0);
     refused = set_damage(&set, 100);
-    printf("%7zu tensors %-8s %9.2f M elements: 9 patches as on the CPU, %u of 100 damaged refused\n",
-           count, dtype, (double)set.bytes / width / 1e6, refused);
+    printf(
+        "%7zu tensors %-8s %9.2f M elements: 9 patches as on the CPU, %u of 100 damaged refused\n",
+        count, dtype, (double)set.bytes / width / 1e6, refused);
     set_free(&set);
 }
 

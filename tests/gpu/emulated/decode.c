@@ -102,8 +102,8 @@ static void test_every_dtype(void **unused) {
 
     (void)unused;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct followers followers = chain(every_form, every_form_count, cases[i].per_mille,
-                                           cases[i].coder, i % 3, 2);
+        struct followers followers =
+            chain(every_form, every_form_count, cases[i].per_mille, cases[i].coder, i % 3, 2);
 
         if (cases[i].coder == ULP_CODER_CONTEXT)
             assert_true(followers.with_history >= 5);
@@ -150,8 +150,9 @@ static void step_by_exponent(struct state *state) {
             const uint64_t draw = test_random();
 
             if (draw % 128 >= exponent % 120)
-                elements[k] = (uint16_t)(elements[k] + (draw >> 32 & 1 ? 1 : -1) *
-                                                           (int)(1 + (draw >> 40) % (1 + exponent % 7)));
+                elements[k] =
+                    (uint16_t)(elements[k] + (draw >> 32 & 1 ? 1 : -1) *
+                                                 (int)(1 + (draw >> 40) % (1 + exponent % 7)));
         }
     }
 }

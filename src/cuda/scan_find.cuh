@@ -14,7 +14,7 @@ __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, co
     const uint32_t field = 4 * (in_class % 8);
     uint32_t mask = 0;
 
-    if (WIDTH == 2) {
+    if constexpr (WIDTH == 2) {
         const uint4 eight = from->vector(first / TILE_CHUNK, first % TILE_CHUNK / PART);
         const uint32_t pairs[] = {eight.x, eight.y, eight.z, eight.w};
 
@@ -24,11 +24,11 @@ __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, co
 
             mask |= (half[2 * slot_of<2>(old, kind)] >> field & 1) << i;
         }
-        return mask;
-    }
+    } else {
 #pragma unroll
-    for (uint32_t i = 0; i < PART; i++)
-        mask |= (half[2 * slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
+        for (uint32_t i = 0; i < PART; i++)
+            mask |= (half[2 * slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
+    }
     return mask;
 }
 

@@ -118,11 +118,11 @@ static void test_tiles(void **unused) {
     static const struct form forms[] = {{"a", "BF16", {20003}, 1, 0},
                                         {"b", "F8_E4M3", {16385}, 1, 0},
                                         {"c", "F32", {8191}, 1, 0},
-                                        {"d", "F64", {16384 + 33}, 1, 0}};
+                                        {"d", "F64", {8192 + 33}, 1, 0}};
 
     (void)unused;
     for (size_t i = 0; i < 3; i++) {
-        static const unsigned per_mille[] = {12, 120, 600};
+        static const unsigned per_mille[] = {12, 120, 300};
         struct followers followers =
             chain(forms, COUNT(forms), per_mille[i], ULP_CODER_CONTEXT, i, 2);
 

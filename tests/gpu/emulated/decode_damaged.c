@@ -119,7 +119,7 @@ static void test_flipped_bits(void **unused) {
 
     (void)unused;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const unsigned times = cases[i].coder == ULP_CODER_CONTEXT ? 25 : 6;
+        const unsigned times = cases[i].coder == ULP_CODER_CONTEXT ? 20 : 5;
         struct bench bench = bench_make(cases[i].per_mille, cases[i].coder, cases[i].history);
 
         assert_int_equal(both(&bench), ULP_OK);
@@ -225,7 +225,7 @@ static void test_random_payloads(void **unused) {
         assert_ok(device_apply_prepare(bench.weights, bench.patch, NULL, &apply));
         arrays = arrays_make(&bench, device_apply_decode(apply));
         assert_int_equal(run_kernels(&arrays), 0);
-        for (unsigned i = 0; i < 20; i++) { /* a stretch of any length becomes anything */
+        for (unsigned i = 0; i < 14; i++) { /* a stretch of any length becomes anything */
             const size_t from = (size_t)(test_random() % arrays.payload_bytes);
             const size_t left = arrays.payload_bytes - from;
             const size_t bytes = 1 + (size_t)(test_random() % (i % 2 ? left : 1 + left / 20));

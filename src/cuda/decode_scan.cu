@@ -14,31 +14,37 @@ struct feed {
     uint32_t list;         // where they begin in the block's list
     uint32_t changes, taken;
     uint32_t elements; // of the class so far
-    uint32_t ahead;    // this thread's of the next ranks, loaded early
+    uint32_t ahead[2]; // this thread's of the next ranks, and of those behind, loaded early
 };
 
 __device__ static __forceinline__ uint32_t rank_or_none(const struct feed *feed, uint32_t i) {
     return i < feed->changes ? feed->ranks[i] : UINT32_MAX;
 }
 
+// The ranks of the next tile are mostly among these, and are there before it has been counted.
+__device__ static __forceinline__ void look_ahead(struct feed *feed) {
+    feed->ahead[0] = rank_or_none(feed, feed->taken + threadIdx.x % GROUPS);
+    feed->ahead[1] = rank_or_none(feed, feed->taken + threadIdx.x % GROUPS + GROUPS);
+}
+
 __device__ static struct feed feed_open(const struct cuda_decode *decode,
                                         const struct decode_block *block, const struct scan *scan) {
     const uint32_t classes = scan->segment->classes, in_class = threadIdx.x / GROUPS;
     const uint32_t *changes = decode->counts + block->counts + classes;
-    struct feed feed = {scan->positions, 0, 0, 0, 0, 0};
+    struct feed feed = {scan->positions, 0, 0, 0, 0, {0, 0}};
 
     for (uint32_t k = 0; k < classes && k < in_class; k++)
         feed.list += changes[k];
     feed.changes = in_class < classes ? changes[in_class] : 0;
     feed.ranks += feed.list;
-    feed.ahead = rank_or_none(&feed, threadIdx.x % GROUPS);
+    look_ahead(&feed);
     return feed;
 }
 
 // How many of the next ranks are below `end`: the threads of a class look at 16 at a time.
 __device__ static __forceinline__ uint32_t count_below(struct feed *feed, uint32_t end) {
     const uint32_t group = threadIdx.x % GROUPS, first = lane_id() & ~(GROUPS - 1);
-    uint32_t count = 0, rank = feed->ahead;
+    uint32_t count = 0, rank = feed->ahead[0], next = feed->ahead[1];
     bool more = true;
 
     do {
@@ -48,7 +54,8 @@ __device__ static __forceinline__ uint32_t count_below(struct feed *feed, uint32
 
         count += hits;
         more = hits == GROUPS;
-        rank = more ? rank_or_none(feed, feed->taken + count + group) : UINT32_MAX;
+        rank = next;
+        next = more ? rank_or_none(feed, feed->taken + count + GROUPS + group) : UINT32_MAX;
     } while (__any_sync(ALL_LANES, more));
     return count;
 }
@@ -72,7 +79,7 @@ __device__ static __forceinline__ void find_events(scan_shared<WIDTH, HISTORY> *
     }
     feed->elements = end;
     feed->taken += events;
-    feed->ahead = rank_or_none(feed, feed->taken + group);
+    look_ahead(feed);
 }
 
 // ---- the events of a tile ----

@@ -238,5 +238,108 @@ static void test_audit(void **unused) {
     state_free(&state);
 }
 
+/* ---- what is refused, and what there is nothing to do for ---- */
+
+static const struct form two_forms[] = {{"a", "BF16", {901}, 1, 0}, {"b", "F32", {77}, 1, 0}};
+
+static void test_refusals(void **unused) {
+    static const struct ulp_region regions[] = {{"a", 0, 1, 0, 100}};
+    struct state state = state_make(two_forms, COUNT(two_forms), 0), next = state_copy(&state);
+    struct followers followers = followers_make(&state, 0);
+    struct bytes first, second, part;
+    struct ulp_patch *to_next, *to_last, *partial;
+    struct device_apply *apply = NULL, *again = NULL;
+    struct ulp_apply_report report;
+
+    (void)unused;
+    part = patch_to(followers.host, &next,
+                    &(struct ulp_diff_options){.regions = regions, .region_count = 1});
+    state_step(&next, 100);
+    first = patch_to(followers.host, &next, NULL);
+    to_next = open_bytes(&first);
+    assert_ok(ulp_apply(followers.host, to_next, &(struct ulp_apply_options){.remember = 1}, NULL));
+    state_step(&next, 100);
+    second = patch_to(followers.host, &next,
+                      &(struct ulp_diff_options){.history = 1, .coder = ULP_CODER_CONTEXT});
+    to_last = open_bytes(&second);
+    partial = open_bytes(&part);
+
+    assert_fails(device_apply_prepare(followers.on_device, partial, NULL, &apply), ULP_E_REGIONS,
+                 "partial");
+    assert_fails(device_apply_prepare(followers.on_device, to_last, NULL, &apply), ULP_E_WRONG_BASE,
+                 "starts from state");
+    assert_ok(device_apply_prepare(followers.on_device, to_next, NULL, &apply));
+    assert_ok(device_apply_prepare(followers.on_device, to_next, NULL, &again));
+    assert_fails(device_apply_undo(apply), ULP_E_USAGE, "nothing to undo");
+    assert_ok(device_apply_commit(apply, NULL));
+    assert_fails(device_apply_commit(apply, NULL), ULP_E_USAGE, "already");
+    assert_fails(device_apply_commit(again, NULL), ULP_E_WRONG_BASE, "have changed since");
+    device_apply_free(again);
+    assert_fails(device_apply_prepare(followers.on_device, to_last, NULL, &again),
+                 ULP_E_NEEDS_HISTORY, "history"); /* nobody asked to remember */
+    assert_ok(device_apply_prepare(followers.on_device, to_next, NULL, &again));
+    assert_ok(device_apply_commit(again, &report));
+    assert_int_equal(report.already, 1);
+    device_apply_free(again);
+    device_apply_free(apply);
+    assert_on_device(&followers.device, &followers.live);
+
+    *followers.on_device->poisoned = 1;
+    assert_fails(device_apply_prepare(followers.on_device, to_next, NULL, &apply),
+                 ULP_E_INTERRUPTED, "Load them anew");
+    *followers.on_device->poisoned = 0;
+    ulp_patch_free(to_next);
+    ulp_patch_free(to_last);
+    ulp_patch_free(partial);
+    bytes_free(&first);
+    bytes_free(&second);
+    bytes_free(&part);
+    followers_free(&followers);
+    state_free(&state);
+    state_free(&next);
+}
+
+static void test_not_aligned(void **unused) {
+    struct state state = state_make(two_forms, COUNT(two_forms), 2); /* right for "a" alone */
+    struct device_weights *weights = NULL;
+
+    (void)unused;
+    assert_fails(device_weights_new(state.tensors, state.count, NULL, NULL, &weights), ULP_E_USAGE,
+                 "'b' is not aligned");
+    state_free(&state);
+}
+
+/* Without memory at any point: a status, nothing lost, nothing written. */
+static void test_no_memory(void **unused) {
+    struct state state = state_make(two_forms, COUNT(two_forms), 0), next = state_copy(&state);
+    struct followers followers = followers_make(&state, 0);
+    const struct ulp_apply_options options = {.remember = 1};
+    struct device_apply *apply = NULL;
+    struct bytes bytes;
+    struct ulp_patch *patch;
+    enum ulp_status status = ULP_E_NOMEM;
+
+    (void)unused;
+    state_step(&next, 300);
+    bytes = patch_to(followers.host, &next, NULL);
+    patch = open_bytes(&bytes);
+    for (uint64_t at = 0; status; at++) {
+        failing_allocator_start(at, 0);
+        status = device_apply_prepare(followers.on_device, patch, &options, &apply);
+        if (!status)
+            device_apply_free(apply);
+        workers_trim(followers.on_device->weights->workers);
+        failing_allocator_stop();
+        assert_true(status == ULP_OK || status == ULP_E_NOMEM);
+        assert_true(status || at > 10);
+        assert_on_device(&followers.device, &state);
+    }
+    ulp_patch_free(patch);
+    bytes_free(&bytes);
+    followers_free(&followers);
+    state_free(&state);
+    state_free(&next);
+}
+
 TEST_MAIN(test_every_dtype, test_tiles, test_two_blocks, test_many_classes, test_tiny_tensors,
-          test_one_none_all, test_audit)
+          test_one_none_all, test_audit, test_refusals, test_not_aligned, test_no_memory)

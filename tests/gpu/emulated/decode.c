@@ -174,6 +174,33 @@ static void test_many_classes(void **unused) {
     state_free(&state);
 }
 
+/* Moves of all sizes, so that history has many buckets: who moved far moves again. */
+static void test_far_moves(void **unused) {
+    static const struct form forms[] = {{"a", "I16", {20000}, 1, 0}};
+    static int16_t moved[20000];
+    struct state state = state_make(forms, COUNT(forms), 0);
+    struct followers followers = followers_make(&state, 0);
+    uint16_t *elements = (uint16_t *)(uintptr_t)state.tensors[0].data;
+
+    (void)unused;
+    for (int step = 0; step < 3; step++) {
+        for (size_t i = 0; i < COUNT(moved); i++) {
+            const uint64_t draw = test_random();
+            const int size = (int)(1 + (draw >> 32) % 32),
+                      before = moved[i] < 0 ? -moved[i] : moved[i];
+
+            moved[i] = 0;
+            if (draw % 100 < (before > 24 ? 95u : before > 8 ? 60u : before > 2 ? 30u : 10u))
+                moved[i] = (int16_t)(draw >> 60 & 1 ? size : -size);
+            elements[i] = (uint16_t)(elements[i] + moved[i]);
+        }
+        follow(&followers, &state, ULP_CODER_CONTEXT, step > 0);
+    }
+    assert_int_equal(followers.with_history, 2);
+    followers_free(&followers);
+    state_free(&state);
+}
+
 /* Many of one to a few elements: one launch, whatever their number. */
 static void test_tiny_tensors(void **unused) {
     static char names[120][8];
@@ -341,5 +368,6 @@ static void test_no_memory(void **unused) {
     state_free(&next);
 }
 
-TEST_MAIN(test_every_dtype, test_tiles, test_two_blocks, test_many_classes, test_tiny_tensors,
-          test_one_none_all, test_audit, test_refusals, test_not_aligned, test_no_memory)
+TEST_MAIN(test_every_dtype, test_tiles, test_two_blocks, test_many_classes, test_far_moves,
+          test_tiny_tensors, test_one_none_all, test_audit, test_refusals, test_not_aligned,
+          test_no_memory)

@@ -203,8 +203,8 @@ static void test_gaps(void **unused) {
         const size_t width = i ? 1 : 2;
 
         for (size_t k = 0; k < 200; k++) {
-            if (test_random() % 1000 < per_mille[i])
-                data[k * width] ^= 1;
+            if (k < 160 ? test_random() % 1000 < per_mille[i] : i && k != 173 && k != 198)
+                data[k * width] ^= 1; /* a gap of 24 at the end; of 26 leads out of the block */
         }
         bench_start(&bench);
         assert_true(flip_every_bit(&bench) > 80);

@@ -243,6 +243,39 @@ static void bench_decoding(int log2_elements) {
     must(cudaFreeHost(bench.host_next), "freeing");
 }
 
+// ---- a device that fails while it writes ----
+
+template <typename T> static T *on_device(const T &value) {
+    T *copy = nullptr;
+
+    must(cudaMalloc((void **)&copy, sizeof value), "allocating");
+    must(cudaMemcpy(copy, &value, sizeof value, cudaMemcpyHostToDevice), "copying");
+    return copy;
+}
+
+// Weights at an address that is none: the last thing that this process does with the device.
+static void check_fault() {
+    struct cuda_block block = {};
+    struct decode_block changed = {};
+    struct cuda_decode decode = {};
+    uint32_t *poisoned = nullptr;
+
+    block.old = (const uint8_t *)64;
+    block.elements = 1;
+    changed.changes = 1;
+    decode.plan = on_device(block);
+    decode.blocks = on_device(changed);
+    decode.positions = on_device((uint32_t)0);
+    decode.values = (uint8_t *)on_device((uint64_t)0);
+    decode.ranges[1].all = 1;
+    must(cudaMallocHost((void **)&poisoned, sizeof *poisoned), "allocating");
+    *poisoned = 0;
+    cuda_decode_swap(&decode, poisoned, nullptr);
+    if (cudaDeviceSynchronize() == cudaSuccess || *(volatile uint32_t *)poisoned != 1)
+        must(cudaErrorUnknown, "a fault while writing does not leave the weights marked");
+    printf("a fault while writing leaves the weights marked as poisoned\n");
+}
+
 int main(int argc, char **argv) {
     const int log2_elements = argc > 1 ? atoi(argv[1]) : 30;
     int devices = 0;
@@ -254,5 +287,6 @@ int main(int argc, char **argv) {
     check_decoding();
     if (log2_elements)
         bench_decoding(log2_elements);
+    check_fault();
     return 0;
 }

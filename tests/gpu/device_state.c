@@ -370,6 +370,22 @@ static unsigned set_damage(struct set *set, unsigned times) {
     return refused;
 }
 
+/* One bit of the last tensor's last byte. */
+static void set_audit(struct set *set) {
+    const struct ulp_tensor *tensor = &set->followers.device[set->followers.count - 1];
+    uint8_t *byte = (uint8_t *)tensor->data + tensor->bytes - 1, value;
+
+    for (int flipped = 1; flipped >= 0; flipped--) {
+        must_be_ok(cuda_copy_out(&value, byte, 1, NULL), "copying a byte");
+        must_be_ok(cuda_wait(NULL), "copying a byte");
+        value ^= 0x20;
+        must_be_ok(cuda_copy_in(byte, &value, 1, NULL), "copying a byte");
+        must(device_weights_audit(set->followers.on_device) ==
+                 (flipped ? ULP_E_WRONG_BASE : ULP_OK),
+             "an audit misses a flipped bit, or sees one where there is none");
+    }
+}
+
 static void check_set(const char *dtype, unsigned width, size_t count, uint64_t elements) {
     static const uint64_t one_in[] = {100, 80, 8, 300, 0, 1, 3};
     struct set set = set_make(dtype, width, count, elements);
@@ -384,6 +400,7 @@ static void check_set(const char *dtype, unsigned width, size_t count, uint64_t 
     set_step(&set, 4);
     set_follow(&set, ULP_CODER_DENSE, 0);
     refused = set_damage(&set, 100);
+    set_audit(&set);
     printf(
         "%7zu tensors %-8s %9.2f M elements: 9 patches as on the CPU, %u of 100 damaged refused\n",
         count, dtype, (double)set.bytes / width / 1e6, refused);

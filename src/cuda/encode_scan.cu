@@ -197,7 +197,9 @@ struct MoveRange {
 };
 
 __device__ static __forceinline__ MoveRange moves_of_block(const Wave &wave, uint32_t b) {
-    return {wave.moves.moves + wave.moves.first[b], wave.moves.moves + wave.moves.first[b + 1]};
+    const decode_move *first = wave.moves.moves + wave.moves.first[b];
+
+    return {first, first + wave.moves.count[b]};
 }
 
 // How many there are in front of a position; all threads get the same answer.

@@ -3,7 +3,7 @@
 #include "cuda/encode.h"
 
 #include "cuda/encode.cuh"
-#include "cuda/memory.cuh"
+#include "cuda/device_array.cuh"
 
 #include <algorithm>
 #include <new>
@@ -87,7 +87,7 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     cuda_encoder *encoder = new (std::nothrow) cuda_encoder();
 
     if (!encoder)
-        return ulp_fail(ULP_E_NOMEM, "no memory for an encoder");
+        return ULP_E_NOMEM;
     encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
     encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
     encoder->pieces = plan->piece_count;
@@ -100,7 +100,7 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
         cudaStreamCreateWithFlags(&memory.stream, cudaStreamNonBlocking);
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
-    enum ulp_status status = cuda_status(cudaGetLastError(), "making streams");
+    enum ulp_status status = cuda_status(cudaGetLastError());
 
     if (status) {
         delete encoder;
@@ -218,7 +218,7 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.first_segment = range.first;
     wave.first_block = first.first_block;
     if (moves)
-        wave.moves = {moves->moves, moves->first};
+        wave.moves = {moves->moves, moves->first, moves->count};
     wave.samples = memory.samples.data;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
     wave.segment = memory.segments.data;
@@ -264,7 +264,7 @@ static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, c
         run_stages<8>(wave, stream, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
-    return cuda_status(cudaGetLastError(), "encoding");
+    return cuda_status(cudaGetLastError());
 }
 
 // ---- all waves ----
@@ -313,7 +313,7 @@ static enum ulp_status read_some(cuda_encoder *encoder, const WaveRange &range, 
 
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
-    return cuda_status(error, "encoding");
+    return cuda_status(error);
 }
 
 static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, cudaStream_t stream) {
@@ -342,7 +342,7 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
     }
     cudaMemsetAsync(encoder->output.data, 0, encoder->output.bytes(), stream);
     cudaMemsetAsync(encoder->output_used.data, 0, sizeof(uint64_t), stream);
-    return cuda_status(cudaGetLastError(), "uploading the plan");
+    return cuda_status(cudaGetLastError());
 }
 
 // Twice the output, with what is in it.
@@ -355,7 +355,7 @@ static enum ulp_status grow_output(cuda_encoder *encoder, cudaStream_t stream) {
         return status;
     cudaMemcpyAsync(larger.data, encoder->output.data, before, cudaMemcpyDeviceToDevice, stream);
     cudaMemsetAsync(larger.data + before, 0, before, stream);
-    status = cuda_status(cudaStreamSynchronize(stream), "growing the output");
+    status = cuda_status(cudaStreamSynchronize(stream));
     std::swap(larger.data, encoder->output.data);
     std::swap(larger.count, encoder->output.count);
     return status;

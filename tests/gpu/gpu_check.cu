@@ -92,7 +92,6 @@ static void bench_digest(int log2_elements, uint64_t *device_sum) {
 int main(int argc, char **argv) {
     int devices = 0;
     uint64_t *device_sum;
-    const struct cuda_ops *ops = nullptr;
 
     if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
         fprintf(stderr, "gpu_check: no GPU\n");
@@ -104,9 +103,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     check_digest(device_sum);
-    if (ulp_cuda_ops(&ops))
-        return 1;
-    encode_cases(ops, 20);
+    encode_cases(100);
     bench_digest(argc > 1 ? atoi(argv[1]) : 30, device_sum);
     encode_bench(argc > 1 ? atoi(argv[1]) : 30);
     return 0;

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory, and what CUDA says when something is wrong.
+// Device memory for some things of one type; released with its owner.
 #pragma once
 
-#include "cuda/device.cuh"
+#include "cuda/status.cuh"
 
 #include <cstddef>
-#include <ulpsync/status.h>
 
-// ULP_OK, or the status for what went wrong, with a message.
-enum ulp_status cuda_status(cudaError_t error, const char *doing);
-
-// Some things of one type; released with its owner.
 template <typename T> struct DeviceArray {
     T *data = nullptr;
     size_t count = 0;
@@ -33,7 +28,7 @@ template <typename T> struct DeviceArray {
         if (wanted <= count)
             return ULP_OK;
         release();
-        enum ulp_status status = cuda_status(cudaMalloc(&data, wanted * sizeof(T)), "taking device memory");
+        enum ulp_status status = cuda_status(cudaMalloc(&data, wanted * sizeof(T)));
 
         if (status == ULP_OK)
             count = wanted;

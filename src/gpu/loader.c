@@ -6,7 +6,7 @@
 #include "cuda/table.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #ifndef ULPSYNC_CUDA_LIBRARY
@@ -16,8 +16,7 @@
 /* Where else to look, for who did not install it. */
 #define LIBRARY_VARIABLE "ULPSYNC_CUDA_LIBRARY"
 
-static const struct cuda_table *table;
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(const struct cuda_table *) table;
 
 static enum ulp_status find_table(const char *path, const struct cuda_table **ret_table) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -41,31 +40,24 @@ static enum ulp_status find_table(const char *path, const struct cuda_table **re
     return ULP_OK;
 }
 
-/* A library that was loaded stays: what it returned is in use. */
-static enum ulp_status load(void) {
+/* What was loaded stays: it is in use. Threads that come here at once find the same. */
+enum ulp_status cuda_load(void) {
     const struct cuda_table *found = NULL;
     const char *path = getenv(LIBRARY_VARIABLE);
-    enum ulp_status status = find_table(path && *path ? path : ULPSYNC_CUDA_LIBRARY, &found);
+    enum ulp_status status;
 
+    if (atomic_load(&table))
+        return ULP_OK;
+    status = find_table(path && *path ? path : ULPSYNC_CUDA_LIBRARY, &found);
     if (!status && found->find_device())
         status = fail(ULP_E_DEVICE, "no GPU can be used: %s", found->error_text());
     if (!status)
-        table = found;
-    return status;
-}
-
-enum ulp_status cuda_load(void) {
-    enum ulp_status status = ULP_OK;
-
-    pthread_mutex_lock(&loading);
-    if (!table)
-        status = load();
-    pthread_mutex_unlock(&loading);
+        atomic_store(&table, found);
     return status;
 }
 
 #define CUDA_FORWARD(type, name, parameters, arguments, give)                                      \
     type cuda_##name parameters {                                                                  \
-        give table->name arguments;                                                                \
+        give atomic_load(&table)->name arguments;                                                                \
     }
 CUDA_CALLS(CUDA_FORWARD)

@@ -115,8 +115,7 @@ find_change(const scan_shared<WIDTH, HISTORY> *shared, const tile<WIDTH> *from,
 
     found.at = find_element(shared, from, in_class,
                             scan->positions[at] - shared->class_start[in_class], scan->kind);
-    if (HISTORY && shared->moved[found.at / TILE_CHUNK] >> found.at % TILE_CHUNK & 1 &&
-        shared->moved_class[found.at] & NEGATIVE)
+    if (HISTORY && shared->down[found.at / TILE_CHUNK] >> found.at % TILE_CHUNK & 1)
         step = (type)(0 - step);
     found.value = (type)(from->get(found.at) + step);
     scan->positions[at] = first + found.at;

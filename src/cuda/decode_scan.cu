@@ -170,9 +170,7 @@ __device__ static __forceinline__ void take_events(scan_shared<WIDTH, HISTORY> *
     const bool rounds = turn.total > TILE_THREADS; // mostly one is enough
     const uint32_t first = index * TILE_ELEMENTS;
     const uint64_t first_word = scan->block.first_word + (uint64_t)first * WIDTH / 8;
-    struct found<WIDTH> found = {
-        0, 0
-    };
+    struct found<WIDTH> found = {};
     uint32_t claims = 0;
 
     if (!turn.total)

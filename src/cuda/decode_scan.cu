@@ -116,8 +116,7 @@ find_change(const scan_shared<WIDTH, HISTORY> *shared, const tile<WIDTH> *from,
 
     found.at = find_element(shared, from, in_class,
                             scan->positions[at] - shared->class_start[in_class], scan->kind);
-    if (HISTORY && shared->moved[found.at / TILE_CHUNK] >> found.at % TILE_CHUNK & 1 &&
-        shared->moved_class[found.at] & NEGATIVE)
+    if (HISTORY && shared->down[found.at / TILE_CHUNK] >> found.at % TILE_CHUNK & 1)
         step = (type)(0 - step);
     found.value = (type)(from->get(found.at) + step);
     scan->positions[at] = first + found.at;
@@ -172,9 +171,7 @@ __device__ static __forceinline__ void take_events(scan_shared<WIDTH, HISTORY> *
     const bool rounds = turn.total > TILE_THREADS; // mostly one is enough
     const uint32_t first = index * TILE_ELEMENTS;
     const uint64_t first_word = scan->block.first_word + (uint64_t)first * WIDTH / 8;
-    struct found<WIDTH> found = {
-        0, 0
-    };
+    struct found<WIDTH> found = {};
     uint32_t claims = 0;
 
     if (!turn.total)

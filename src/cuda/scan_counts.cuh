@@ -18,7 +18,6 @@
 #define TILES_MAX (DECODE_BLOCK_MAX / TILE_ELEMENTS)
 #define ROUNDS_MAX (TILE_ELEMENTS / TILE_THREADS)
 #define SLOTS 256u // exponents that are told apart; wider ones are clipped to cells first
-#define NEGATIVE 0x80u
 #define CLAIM_WORDS(WIDTH) (TILE_ELEMENTS * (WIDTH) / 8 / 32) // a bit for each word of the digest
 
 static_assert(GROUPS * DECODE_CLASSES == TILE_THREADS, "a thread for each class and group");
@@ -44,8 +43,9 @@ template <int WIDTH, bool HISTORY> struct scan_shared {
 
     uint8_t class_of[HISTORY ? CELLS : 1];
     uint32_t move_start[HISTORY ? TILES_MAX + 1 : 1]; // of each tile
-    uint32_t moved[HISTORY ? TILE_CHUNKS : 1];        // a bit for each element
-    uint8_t moved_class[HISTORY ? TILE_ELEMENTS : 1]; // of those; NEGATIVE if it moved down
+    uint32_t moved[HISTORY ? TILE_CHUNKS : 1];        // a bit for each element that did ...
+    uint32_t down[HISTORY ? TILE_CHUNKS : 1];         // ... towards smaller patterns
+    uint4 moved_class[HISTORY ? TILE_CHUNKS : 1];     // four bits for each: their class
 };
 
 // What a thread knows of the block.
@@ -166,8 +166,10 @@ __device__ static __forceinline__ void count_chunk(scan_shared<WIDTH, HISTORY> *
             shared->counts[k + 1][chunk] = (uint8_t)(odd[k / 8] >> 4 * (k % 8));
         }
     }
-    if (HISTORY)
-        shared->moved[chunk] = 0;
+    if (HISTORY) {
+        shared->moved[chunk] = shared->down[chunk] = 0;
+        shared->moved_class[chunk] = {0, 0, 0, 0};
+    }
 }
 
 // ---- elements that moved before ----
@@ -227,8 +229,10 @@ __device__ static void correct_moved(scan_shared<WIDTH, true> *shared, const til
         const uint32_t plain = shared->class_of[cell];
         const uint32_t moved = shared->class_of[cell + EXPONENT_CELLS * move_bucket(move)];
 
-        shared->moved_class[i] = (uint8_t)(moved | (move < 0 ? NEGATIVE : 0));
+        atomicOr(&((uint32_t *)shared->moved_class)[i / 8], moved << 4 * (i % 8));
         atomicOr(&shared->moved[i / TILE_CHUNK], 1u << i % TILE_CHUNK);
+        if (move < 0)
+            atomicOr(&shared->down[i / TILE_CHUNK], 1u << i % TILE_CHUNK);
         if (moved != plain) {
             correct(shared, i, moved, 1u);
             correct(shared, i, plain, 0u - 1u);

@@ -41,11 +41,12 @@ __device__ static __forceinline__ uint32_t find_in_part(const scan_shared<WIDTH,
     uint32_t mask = part_mask<WIDTH>(from, shared->ones, first, in_class, kind);
 
     if (HISTORY) {
+        const uint32_t classes = ((const uint32_t *)shared->moved_class)[first / PART];
         uint32_t moved = shared->moved[first / TILE_CHUNK] >> first % TILE_CHUNK & 255;
 
         for (; moved; moved &= moved - 1) {
             const uint32_t i = (uint32_t)__ffs(moved) - 1;
-            const uint32_t is = (shared->moved_class[first + i] & ~NEGATIVE) == in_class;
+            const uint32_t is = (classes >> 4 * i & 15) == in_class;
 
             mask = (mask & ~(1u << i)) | is << i;
         }

@@ -272,60 +272,6 @@ static enum ulp_status check_sums(const struct device_apply *apply) {
     return status;
 }
 
-/* ---- history for the patch after this one ---- */
-
-static enum ulp_status moves_of_blocks(const struct device_apply *apply,
-                                       struct device_moves *moves) {
-    const struct cuda_decode *decode = &apply->decode;
-    uint32_t blocks = 0;
-    struct decode_block *coded = NULL;
-    enum ulp_status status;
-
-    for (uint32_t w = 0; w < DECODE_WIDTHS; w++)
-        blocks += decode->ranges[w].all;
-    status = mem_zeroed(blocks, sizeof *coded, &coded);
-    if (!status)
-        status = device_status(
-            cuda_copy_out(coded, decode->blocks, blocks * sizeof *coded, apply->weights->stream),
-            "remembering moves");
-    if (!status)
-        status = device_status(cuda_wait(apply->weights->stream), "remembering moves");
-    for (uint32_t i = 0; !status && i < blocks; i++) {
-        moves->first[coded[i].block] = coded[i].first;
-        moves->count[coded[i].block] = coded[i].changes;
-    }
-    mem_free(coded);
-    return status;
-}
-
-static enum ulp_status remember(struct device_apply *apply) {
-    const uint32_t blocks = apply->weights->plan.device.block_count;
-    struct device_moves *moves = NULL;
-    enum ulp_status status = mem_zeroed(1, sizeof *apply->before, &apply->before);
-
-    if (!status)
-        status = mem_zeroed(1, sizeof *moves, &moves);
-    apply->moves = moves;
-    if (!status)
-        status = mem_zeroed(blocks, sizeof *moves->first, &moves->first);
-    if (!status)
-        status = mem_zeroed(blocks, sizeof *moves->count, &moves->count);
-    if (!status)
-        status =
-            room_take(&(struct room){0}, (size_t)apply->patch->table.changes * sizeof(decode_move),
-                      false, &moves->room);
-    if (!status)
-        status = device_status(cuda_decode_remember(&apply->decode,
-                                                    (decode_move *)(void *)moves->room.memory,
-                                                    apply->weights->stream),
-                               "remembering moves");
-    if (!status)
-        status = moves_of_blocks(apply, moves);
-    if (!status)
-        apply->before->before = apply->weights->weights->root;
-    return status;
-}
-
 /* ---- preparing ---- */
 
 /* What only preparing needs. */
@@ -356,7 +302,13 @@ static enum ulp_status prepare(struct device_apply *apply,
     if (!status)
         status = check_sums(apply);
     if (!status && options->remember)
-        status = remember(apply);
+        status = mem_zeroed(1, sizeof *apply->before, &apply->before);
+    if (!status && options->remember) {
+        apply->before->before = weights->root;
+        status =
+            device_moves_make(&apply->weights->plan, &apply->decode, apply->patch->table.changes,
+                              apply->weights->stream, &apply->moves);
+    }
     release_chunks(apply);
     apply->root = apply->patch->table.child;
     return status;

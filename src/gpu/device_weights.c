@@ -125,15 +125,6 @@ void device_weights_trim(struct device_weights *weights) {
     workers_trim(weights->weights->workers);
 }
 
-void device_moves_free(struct device_moves *moves) {
-    if (!moves)
-        return;
-    room_release(&moves->room);
-    mem_free(moves->first);
-    mem_free(moves->count);
-    mem_free(moves);
-}
-
 void device_weights_forget(struct device_weights *weights) {
     device_moves_free(weights->moves);
     moves_free(weights->weights->moves);

@@ -7,17 +7,10 @@
 #ifndef GPU_DEVICE_WEIGHTS_H
 #define GPU_DEVICE_WEIGHTS_H
 
-#include "cuda/decode.h"
 #include "cuda/encode.h"
+#include "gpu/device_moves.h"
 #include "gpu/device_plan.h"
 #include "patch/weights.h"
-
-/* How the elements moved last: in the place of struct moves, which has them in the host's memory. */
-struct device_moves {
-    struct room room; /* decode_move, block by block */
-    uint64_t *first;  /* of each block of the plan */
-    uint32_t *count;
-};
 
 struct device_weights {
     struct ulp_weights *weights; /* names, grid, sums, root; of `moves` only the state before */
@@ -51,7 +44,7 @@ enum ulp_status device_weights_check(struct device_weights *weights);
 /* Lets go of the memory that is kept for the next patch. */
 void device_weights_trim(struct device_weights *weights);
 
-void device_moves_free(struct device_moves *moves); /* NULL is fine */
+/* What it remembers is let go of. */
 void device_weights_forget(struct device_weights *weights);
 
 #endif

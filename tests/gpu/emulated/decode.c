@@ -23,6 +23,8 @@ static struct followers followers_make(const struct state *state, size_t skew) {
 
 static void followers_free(struct followers *followers) {
     assert_ok(device_weights_audit(followers->on_device));
+    device_weights_forget(followers->on_device);
+    assert_null(followers->on_device->weights->moves);
     device_weights_free(followers->on_device);
     ulp_weights_free(followers->host);
     device_release(&followers->device);

@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-#define DEFAULT_SHARE 45u       // thousandths
+#define DEFAULT_SHARE 35u       // thousandths
 #define PIPELINE 4u             // waves on their way, at most
 #define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
 #define WAVES_USUAL 10u

@@ -143,7 +143,7 @@ struct Chooser {
     uint32_t log2[257];
     uint16_t cell[GROUPS_MAX];
     uint8_t merged_into[GROUPS_MAX], class_of[GROUPS_MAX];
-    uint32_t count, alive;
+    uint32_t count;
     uint64_t best[CHOOSE_THREADS / WARP];
 };
 
@@ -205,7 +205,7 @@ __device__ static void start_groups(Chooser *chooser, const uint32_t *totals, ui
     }
     __syncthreads();
     if (threadIdx.x == 0)
-        chooser->alive = chooser->count = min(chooser->count, GROUPS_MAX);
+        chooser->count = min(chooser->count, GROUPS_MAX);
     __syncthreads();
 }
 
@@ -261,7 +261,6 @@ __device__ static void merge(Chooser *chooser, uint32_t i, uint32_t j) {
         chooser->seen[i] += chooser->seen[j];
         chooser->changed[i] += chooser->changed[j];
         chooser->merged_into[j] = (uint8_t)i;
-        chooser->alive--;
     }
     __syncthreads();
     uint64_t own = price_group(chooser, i, 0, false);
@@ -359,10 +358,12 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wav
     __syncthreads();
     start_groups(chooser, sample_seen(wave, blockIdx.x), wave.cells);
     price_all(chooser);
-    while (chooser->alive > 1) {
+    uint32_t alive = chooser->count; // each thread counts for itself
+
+    for (; alive > 1; alive--) {
         uint64_t pair = cheapest(chooser);
 
-        if (chooser->alive <= CLASSES && pair >> PAIR_BITS > worth)
+        if (alive <= CLASSES && pair >> PAIR_BITS > worth)
             break;
         merge(chooser, (uint32_t)pair / GROUPS_MAX % GROUPS_MAX, (uint32_t)pair % GROUPS_MAX);
     }
@@ -370,7 +371,7 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wav
     if (threadIdx.x < wave.cells / EXPONENT_CELLS)
         fill_unseen(to->of + EXPONENT_CELLS * threadIdx.x);
     if (threadIdx.x == 0) {
-        to->classes = max(chooser->alive, 1u);
+        to->classes = max(alive, 1u);
         to->flipped = min(to->flipped, to->classes);
     }
 }

@@ -6,6 +6,7 @@
 #include "cuda/device_array.cuh"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #define OUTPUT_LEAST (1u << 20) // bytes
 #define OUTPUT_SLACK 64u        // words are written and read a bit beyond
 #define REPORT_THREADS 128u
+#define COUNTERS 3u
 
 struct WaveRange {
     uint32_t first, count; // segments
@@ -31,7 +33,7 @@ struct WaveMemory {
     DeviceArray<BlockState> blocks;
     DeviceArray<uint32_t> entries, pages, large;
     DeviceArray<uint8_t> values, tokens;
-    DeviceArray<uint32_t> counters; // entries used, overflow, large blocks
+    DeviceArray<uint32_t> counters; // COUNTERS: entries used, overflow, large blocks
     cudaStream_t stream = nullptr;
 
     ~WaveMemory() {
@@ -62,7 +64,14 @@ struct cuda_encoder {
     DeviceArray<uint64_t> output_used;
     cudaEvent_t begun = nullptr, placed = nullptr, done = nullptr;
 
+    // All waves as one graph, which a GPU starts much faster than their kernels one by one; as long as the
+    // waves stay as they were.
+    cudaGraphExec_t graph = nullptr;
+    std::vector<Wave> graphed;
+
     ~cuda_encoder() {
+        if (graph)
+            cudaGraphExecDestroy(graph);
         for (cudaEvent_t event : {begun, placed, done}) {
             if (event)
                 cudaEventDestroy(event);
@@ -116,6 +125,10 @@ static uint32_t pipeline(const cuda_encoder *encoder) {
     return encoder->options.pipeline && encoder->options.pipeline < PIPELINE ? encoder->options.pipeline : PIPELINE;
 }
 
+static uint32_t cells_of(const cuda_moves *moves) {
+    return moves && moves->moves ? CELLS : EXPONENT_CELLS;
+}
+
 static size_t entry_bytes(unsigned width) {
     return sizeof(uint32_t) + width;
 }
@@ -167,7 +180,7 @@ static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wav
         status = memory->large.reserve(blocks);
     if (!status)
         status = memory->pages.reserve(blocks * PAGES_OF_BLOCK);
-    return status ? status : memory->counters.reserve(3);
+    return status ? status : memory->counters.reserve(COUNTERS);
 }
 
 // ---- one wave ----
@@ -209,7 +222,9 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
                     const WaveMemory &memory) {
     const cuda_segment &first = encoder->segments[range.first], &last = encoder->segments[range.first + range.count - 1];
     const Pools pools = pools_for(encoder, range);
-    Wave wave = {};
+    Wave wave;
+
+    memset(&wave, 0, sizeof wave); // whole waves are compared, padding and all
 
     wave.segments = encoder->device_segments.data + range.first;
     wave.blocks = encoder->device_blocks.data + first.first_block;
@@ -240,20 +255,10 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     return wave;
 }
 
-static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves, uint64_t *sums,
-                                WaveMemory *memory) {
-    const unsigned width = encoder->segments[range.first].kind.width;
-    const uint32_t cells = moves && moves->moves ? CELLS : EXPONENT_CELLS;
-    enum ulp_status status = reserve(encoder, range, cells, memory);
-
-    if (status)
-        return status;
-    const Wave wave = wave_of(encoder, range, moves, sums, *memory);
-    cudaStream_t stream = memory->stream;
-
+static void run_wave(const cuda_encoder *encoder, const Wave &wave, unsigned width, cudaStream_t stream) {
     cudaMemsetAsync(wave.segment, 0, sizeof(SegmentState) * wave.segment_count, stream);
     cudaMemsetAsync(wave.block, 0, sizeof(BlockState) * wave.block_count, stream);
-    cudaMemsetAsync(memory->counters.data, 0, memory->counters.bytes(), stream);
+    cudaMemsetAsync(wave.entries_used, 0, COUNTERS * sizeof *wave.entries_used, stream);
     if (width == 1)
         run_stages<1>(wave, stream, encoder->placed);
     else if (width == 2)
@@ -264,7 +269,6 @@ static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, c
         run_stages<8>(wave, stream, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
-    return cuda_status(cudaGetLastError());
 }
 
 // ---- all waves ----
@@ -382,6 +386,18 @@ static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::
     todo->push_back({wave.first, half});
 }
 
+static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves) {
+    WaveMemory *memory = &encoder->memory[0];
+    enum ulp_status status = reserve(encoder, range, cells_of(moves), memory);
+
+    if (status)
+        return status;
+    cudaEventRecord(encoder->placed, memory->stream); // nobody is in front of it
+    run_wave(encoder, wave_of(encoder, range, moves, (uint64_t *)encoder->no_sums.data, *memory),
+             encoder->segments[range.first].kind.width, memory->stream);
+    return cuda_status(cudaGetLastError());
+}
+
 static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
                               cudaStream_t stream, cuda_segment_report *reports) {
     std::vector<WaveRange> todo;
@@ -396,7 +412,7 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
         if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
         if (!status)
-            status = run_wave(encoder, wave, moves, (uint64_t *)encoder->no_sums.data, &encoder->memory[0]);
+            status = run_again(encoder, wave, moves);
         if (!status)
             status = read_some(encoder, wave, encoder->memory[0].stream, reports);
         if (status)
@@ -406,22 +422,79 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
     return ULP_OK;
 }
 
-// The caller's stream waits for the waves', which begin when it has come here.
-static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
-                                 uint64_t *sums, cudaStream_t stream) {
-    enum ulp_status status = ULP_OK;
+// Memory for all waves, and the waves in it.
+static enum ulp_status make_waves(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const cuda_moves *moves,
+                                  uint64_t *sums, std::vector<Wave> *waves) {
+    for (size_t i = 0; i < ranges.size(); i++) {
+        enum ulp_status status =
+            reserve(encoder, ranges[i], cells_of(moves), &encoder->memory[i % pipeline(encoder)]);
 
+        if (status)
+            return status;
+    }
+    for (size_t i = 0; i < ranges.size(); i++)
+        waves->push_back(wave_of(encoder, ranges[i], moves, sums, encoder->memory[i % pipeline(encoder)]));
+    return ULP_OK;
+}
+
+// The waves' streams begin when `stream` has come here, and it goes on when they are done.
+static void enqueue_waves(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const std::vector<Wave> &waves,
+                          cudaStream_t stream) {
     cudaEventRecord(encoder->begun, stream);
     cudaEventRecord(encoder->placed, stream);
-    for (WaveMemory &memory : encoder->memory)
-        cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
-    for (size_t i = 0; i < waves.size() && !status; i++)
-        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % pipeline(encoder)]);
     for (WaveMemory &memory : encoder->memory) {
-        cudaEventRecord(encoder->done, memory.stream);
-        cudaStreamWaitEvent(stream, encoder->done, 0);
+        if (memory.stream != stream)
+            cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
     }
-    return status;
+    for (size_t i = 0; i < waves.size(); i++)
+        run_wave(encoder, waves[i], encoder->segments[ranges[i].first].kind.width,
+                 encoder->memory[i % pipeline(encoder)].stream);
+    for (WaveMemory &memory : encoder->memory) {
+        if (memory.stream != stream) {
+            cudaEventRecord(encoder->done, memory.stream);
+            cudaStreamWaitEvent(stream, encoder->done, 0);
+        }
+    }
+}
+
+static bool same_waves(const std::vector<Wave> &x, const std::vector<Wave> &y) {
+    return x.size() == y.size() && memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0;
+}
+
+// False where there are no graphs.
+static bool make_graph(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const std::vector<Wave> &waves) {
+    cudaStream_t origin = encoder->memory[0].stream;
+    cudaGraph_t graph = nullptr;
+
+    if (encoder->graph)
+        cudaGraphExecDestroy(encoder->graph);
+    encoder->graph = nullptr;
+    encoder->graphed.clear();
+    if (cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return false;
+    enqueue_waves(encoder, ranges, waves, origin);
+    if (cudaStreamEndCapture(origin, &graph) != cudaSuccess)
+        return false;
+    bool made = cudaGraphInstantiate(&encoder->graph, graph, 0) == cudaSuccess;
+
+    cudaGraphDestroy(graph);
+    if (made)
+        encoder->graphed = waves;
+    return made;
+}
+
+static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const cuda_moves *moves,
+                                 uint64_t *sums, cudaStream_t stream) {
+    std::vector<Wave> waves;
+    enum ulp_status status = make_waves(encoder, ranges, moves, sums, &waves);
+
+    if (status || waves.empty())
+        return status;
+    if ((encoder->graph && same_waves(waves, encoder->graphed)) || make_graph(encoder, ranges, waves))
+        return cuda_status(cudaGraphLaunch(encoder->graph, stream));
+    cudaGetLastError(); // that there is no graph is no failure
+    enqueue_waves(encoder, ranges, waves, stream);
+    return cuda_status(cudaGetLastError());
 }
 
 enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU kernels against their CPU twins, bit for bit. Exit code 77 without a GPU, 1 on any difference.
+// GPU kernels against their CPU twins, bit for bit: gpu_check [SCALE]. Exit code 77 without a GPU, 1 on any difference.
 #include "cuda/digest.h"
 
 #include "gpu_bench.cuh"
@@ -56,7 +56,7 @@ static void check_digest(uint64_t *device_sum) {
     printf("digest: %u comparisons with the CPU, all equal\n", checks);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     int devices = 0;
     uint64_t *device_sum;
 
@@ -66,6 +66,6 @@ int main(void) {
     }
     must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
     check_digest(device_sum);
-    encode_cases(100);
+    encode_cases(argc > 1 ? strtoull(argv[1], nullptr, 10) : 100);
     return 0;
 }

@@ -73,6 +73,17 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigne
 static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) { return *ms = 0, cudaSuccess; }
 static inline cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { return *free = *total = (size_t)1 << 30, cudaSuccess; }
 
+// There are no graphs here; whoever asks goes without.
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+enum { cudaStreamCaptureModeThreadLocal = 1 };
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) { return cudaErrorUnknown; }
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) { return cudaErrorUnknown; }
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long) { return cudaErrorUnknown; }
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorUnknown; }
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+
 template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t bytes) {
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;

@@ -272,6 +272,8 @@ __device__ static uint32_t count_chunk(TileCounts *counts, uint32_t classes) {
 
     if (lane_id() == WARP - 1)
         counts->warp_changes[t / WARP] = upto;
+    if (t == 0)
+        counts->kept = 0; // of the next tile
     return upto - changed;
 }
 
@@ -470,10 +472,8 @@ __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t 
 template <unsigned W, bool HISTORY>
 __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
                                                    uint32_t changes, ulp_sum *sum) {
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
         take_pages(scan.wave, scan.shared, scan.block.elements, changes + total);
-        scan.counts->kept = 0;
-    }
     for (uint32_t from = 0; from < total; from += LISTED) {
         if (from)
             __syncthreads();

@@ -133,6 +133,7 @@ __device__ static void sort_changes(const Wave &wave, uint32_t b, uint32_t n, So
             total += shared->counts[w][own];
         uint32_t at = sum_up(total, CLASSES) - total;
 
+        __syncwarp();
         if (lane < CLASSES) {
             shared->start[lane] = at;
             for (uint32_t w = 0; w < WARPS; w++) {

@@ -188,7 +188,7 @@ static void test_words_that_are_cut(void **unused) {
     (void)unused;
     assert_fits("short", 100, "short");
     assert_fits("model.layers.7.mlp.up", 98, "model\xe2\x80\xa6mlp.up");
-    assert_fits("<<<<<<<<<<<<<<<<<<<<<<<<", 45, "&lt;\xe2\x80\xa6&lt;&lt;");
+    assert_fits("<<<<<<<<<<<<<<<<<<<<<<<<", 40, "&lt;\xe2\x80\xa6&lt;&lt;");
     assert_fits("abc", 0, "\xe2\x80\xa6");
     for (double width = 0; width < 400; width += 3.7) {
         struct text text = {0};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: CMake presets do the work, CTest runs the tests. `make help` lists what there is.
 .DEFAULT_GOAL := all
-.PHONY: all help setup demo tour test test-all bench fuzz gpu-check install coverage lint format clean
+.PHONY: all help setup demo tour test test-all bench fuzz gpu-check gpu-bench install coverage lint format clean
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -56,6 +56,9 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 
 gpu-check: ## GPU tests; exit code 77 on a machine without a GPU
 	@tools/gpu-check
+
+gpu-bench: ## diff, encode, decode, apply and digest on a GPU beside the limits of its memory
+	@tools/gpu-check bench
 
 install: all ## into PREFIX, /usr/local unless given
 	@cmake --install build --prefix "$(abspath $(PREFIX))"

@@ -13,6 +13,7 @@
  *   store.h   named bytes, wherever they are kept
  *   key.h     keys that sign a run's log, and those that are trusted
  *   run.h     publishing a run to a store, and following it
+ *   cuda.h    the verbs of patch.h where the weights are in the memory of a GPU
  *   tell.h    what publishers and followers tell of themselves, for whoever looks on
  *
  * Rules that hold everywhere:
@@ -27,6 +28,7 @@
 #ifndef ULPSYNC_ULPSYNC_H
 #define ULPSYNC_ULPSYNC_H
 
+#include <ulpsync/cuda.h>
 #include <ulpsync/key.h>
 #include <ulpsync/model.h>
 #include <ulpsync/patch.h>

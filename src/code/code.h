@@ -48,6 +48,10 @@ enum code_coder {
     CODE_DENSE    /* all new elements, changed or not */
 };
 
+/* A segment with so few changes may be shorter without models of the old elements; code_encode_best()
+ * tries. */
+#define CODE_FEW_CHANGES 512u
+
 /* Working memory of an encoder, kept from segment to segment; one thread at a time. */
 struct code_encoder;
 

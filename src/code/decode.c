@@ -5,7 +5,7 @@
 #include "code/context_scan.h"
 #include "code/payload.h"
 #include "code/plain.h"
-#include "code/stream.h"
+#include "code/segment.h"
 
 #include <string.h>
 
@@ -16,29 +16,44 @@ struct code_segment {
     size_t count;
     struct block_entry *entries;
     const uint8_t **payloads;
-    struct payload_decoder tables;
-    struct plain_decoder plain;
+    struct payload_decoder *tables; /* of the one sort that its coder wants ... */
+    struct plain_decoder *plain;    /* ... or the other; none if it was only parsed */
 };
 
 static enum ulp_status damaged(const char *what) {
     return fail(ULP_E_CODE, "a block is damaged: %s", what);
 }
 
-static void build_tables(struct code_segment *segment) {
+static void build_context_tables(struct code_segment *segment) {
     for (uint32_t k = 0; k < segment->header.map.count; k++) {
         const struct class_model *model = &segment->header.models[k];
         struct tans_shares shares;
 
         if (model->used) {
             tans_geometric(model->rate, model->top_gap, &shares);
-            tans_decoder_build(&shares, GAP_SYMBOLS, &segment->tables.gaps[k]);
-            segment->tables.gap_bits[k] = TANS_LOG + gap_form(model->top_gap).extra;
+            tans_decoder_build(&shares, GAP_SYMBOLS, &segment->tables->gaps[k]);
+            segment->tables->gap_bits[k] = TANS_LOG + gap_form(model->top_gap).extra;
         }
         if (model->changes) {
-            tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->tables.values[k]);
-            segment->tables.value_bits[k] = TANS_LOG + value_form(model->top_value).extra;
+            tans_decoder_build(&model->values, VALUE_SYMBOLS, &segment->tables->values[k]);
+            segment->tables->value_bits[k] = TANS_LOG + value_form(model->top_value).extra;
         }
     }
+}
+
+static enum ulp_status build_tables(struct code_segment *segment) {
+    enum ulp_status status;
+
+    if (segment->header.coder < CODE_PLAIN) {
+        status = mem_zeroed(1, sizeof *segment->tables, &segment->tables);
+        if (!status)
+            build_context_tables(segment);
+    } else {
+        status = mem_zeroed(1, sizeof *segment->plain, &segment->plain);
+        if (!status)
+            plain_decoder_build(&segment->header, segment->plain);
+    }
+    return status;
 }
 
 /* A value must fit the element it steps to. */
@@ -66,9 +81,9 @@ static enum ulp_status find_payloads(struct code_segment *segment, const uint8_t
     return ULP_OK;
 }
 
-enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_t count,
-                          const uint8_t *bytes, size_t byte_count,
-                          struct code_segment **ret_segment) {
+enum ulp_status code_parse(struct code_kind kind, const uint32_t *elements, size_t count,
+                           const uint8_t *bytes, size_t byte_count,
+                           struct code_segment **ret_segment) {
     struct code_segment *segment = NULL;
     size_t used = 0;
     enum ulp_status status;
@@ -102,10 +117,22 @@ enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_
         code_close(segment);
         return status;
     }
-    if (segment->header.coder < CODE_PLAIN)
-        build_tables(segment);
-    else
-        plain_decoder_build(&segment->header, &segment->plain);
+    *ret_segment = segment;
+    return ULP_OK;
+}
+
+enum ulp_status code_open(struct code_kind kind, const uint32_t *elements, size_t count,
+                          const uint8_t *bytes, size_t byte_count,
+                          struct code_segment **ret_segment) {
+    struct code_segment *segment = NULL;
+    enum ulp_status status = code_parse(kind, elements, count, bytes, byte_count, &segment);
+
+    if (!status)
+        status = build_tables(segment);
+    if (status) {
+        code_close(segment);
+        return status;
+    }
     *ret_segment = segment;
     return ULP_OK;
 }
@@ -116,6 +143,8 @@ void code_close(struct code_segment *segment) {
     mem_free(segment->elements);
     mem_free(segment->entries);
     mem_free(segment->payloads);
+    mem_free(segment->tables);
+    mem_free(segment->plain);
     mem_free(segment);
 }
 
@@ -125,6 +154,18 @@ enum code_coder code_coder_of(const struct code_segment *segment) {
 
 bool code_needs_history(const struct code_segment *segment) {
     return segment->header.coder == CODE_HISTORY;
+}
+
+const struct stream_header *code_header(const struct code_segment *segment) {
+    return &segment->header;
+}
+
+const struct block_entry *code_entry(const struct code_segment *segment, size_t block) {
+    return &segment->entries[block];
+}
+
+const uint8_t *code_payload(const struct code_segment *segment, size_t block) {
+    return segment->payloads[block];
 }
 
 uint32_t code_changes(const struct code_segment *segment, size_t block) {
@@ -208,7 +249,7 @@ static enum ulp_status read_numbers(const struct code_segment *segment,
         target.upper = NULL;
     if (!status)
         status =
-            payload_read(&segment->tables, classes, entry, segment->payloads[block], target, feeds);
+            payload_read(segment->tables, classes, entry, segment->payloads[block], target, feeds);
     if (!status && !values_fit(segment, feeds))
         status = damaged("a value is wider than the elements");
     return status;
@@ -258,7 +299,7 @@ enum ulp_status code_each_size(const struct code_segment *segment, struct code_s
                                size_t block, void (*fn)(void *user, uint64_t size), void *user) {
     if (segment->header.coder < CODE_PLAIN)
         return context_sizes(segment, scratch, block, fn, user);
-    return plain_check(&segment->plain, &segment->header, &segment->entries[block],
+    return plain_check(segment->plain, &segment->header, &segment->entries[block],
                        segment->payloads[block], segment->elements[block]);
 }
 
@@ -274,6 +315,6 @@ enum ulp_status code_decode(const struct code_segment *segment, struct code_scra
                     segment->elements[block]);
     if (segment->header.coder < CODE_PLAIN)
         return context_decode(segment, scratch, block, old, ret_positions, ret_values, ret_count);
-    return plain_decode(&segment->plain, &segment->header, segment->kind, &segment->entries[block],
+    return plain_decode(segment->plain, &segment->header, segment->kind, &segment->entries[block],
                         segment->payloads[block], old, ret_positions, ret_values, ret_count);
 }

@@ -20,10 +20,7 @@
 /* Far more than the largest segment can make. */
 #define PAYLOAD_BYTES_MAX (UINT64_C(1) << 32)
 
-/* A segment with so few changes may be shorter without models of the old elements ... */
-#define FEW_CHANGES 512u
-
-/* ... and one in which at least one element in so many changes, without the old elements. */
+/* A segment in which at least one element in so many changes may be shorter without the old elements. */
 #define MANY_OF 8u
 
 struct code_encoder {
@@ -372,7 +369,7 @@ enum ulp_status code_encode_best(struct code_encoder *encoder, struct code_kind 
         status = encode_as(encoder, best, &encoder->best);
     for (size_t b = 0; b < count && !status; b++)
         changes += block_changes(&encoder->entries[b], encoder->header.map.count);
-    few = changes <= FEW_CHANGES;
+    few = changes <= CODE_FEW_CHANGES;
     many = changes * MANY_OF >= encoder->elements;
     if (!status && (few || many))
         status = try_coder(encoder, CODE_PLAIN, &best);

@@ -6,6 +6,7 @@
 #include "scan/digest_mix.h"
 
 #include "cuda/device.cuh"
+#include "cuda/status.cuh"
 
 #define THREADS 256
 #define BLOCKS_PER_PROCESSOR 8
@@ -88,5 +89,5 @@ extern "C" enum ulp_status cuda_digest_words(const void *device_words, size_t wo
     if (words / 2)
         launch(digest_pairs, (unsigned)(processors() * BLOCKS_PER_PROCESSOR), THREADS, 0, on,
                (const ulonglong2 *)word, words / 2, first_word, lanes);
-    return cudaGetLastError() == cudaSuccess ? ULP_OK : ULP_E_UNSUPPORTED;
+    return cuda_status(cudaGetLastError());
 }

@@ -13,7 +13,7 @@ extern "C" {
 /*
  * Adds the mixes of `words` words at `device_words` (8-byte aligned), the first of which is word
  * `first_word` of its tensor, to the two lanes at `device_sum`. Enqueued on `stream` (a
- * cudaStream_t); returns at once. ULP_E_UNSUPPORTED when the launch is refused.
+ * cudaStream_t); returns at once. ULP_E_DEVICE when the launch is refused.
  */
 enum ulp_status cuda_digest_words(const void *device_words, size_t words, uint64_t first_word,
                                   uint64_t *device_sum, void *stream);

@@ -11,6 +11,7 @@
 //     encode_segment.cu   headers, directories, where everything goes, checksums
 #pragma once
 
+#include "cuda/decode.h"
 #include "cuda/elements.cuh"
 
 #define CLASSES 16u // CLASSES_MAX
@@ -137,19 +138,19 @@ template <> struct Token<4> {
     __device__ __forceinline__ uint32_t count() const { return state >> 16; }
 };
 
-// Moves of the patch before: those of block b are moves[first_move[b]] up to moves[first_move[b + 1]],
-// ascending; 18 bits position, then the move plus 128. No history: both NULL.
+// Moves of the patch before, as in cuda/encode.h.
 struct Moves {
-    const uint32_t *moves;
+    const decode_move *moves;
     const uint64_t *first;
+    const uint32_t *count;
 };
 
-__device__ static __forceinline__ uint32_t move_position(uint32_t move) {
-    return move & ((1u << RANK_BITS) - 1);
+__device__ static __forceinline__ uint32_t move_position(decode_move move) {
+    return move >> 8;
 }
 
-__device__ static __forceinline__ int move_size(uint32_t move) {
-    return (int)(move >> RANK_BITS) - 128;
+__device__ static __forceinline__ int move_size(decode_move move) {
+    return (int8_t)(move & 0xff);
 }
 
 // Everything that the stages of a wave share; all pointers lead to device memory.

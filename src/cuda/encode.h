@@ -7,7 +7,7 @@
 #ifndef CUDA_ENCODE_H
 #define CUDA_ENCODE_H
 
-#include "cuda/plan.h"
+#include "cuda/decode.h"
 
 #include <ulpsync/status.h>
 
@@ -21,7 +21,8 @@ struct cuda_encoder_options {
     /* Device memory for changes on their way, as a share of the state's bytes in thousandths; 0: 40.
      * Where more changes than that has room for, the work is done in more and smaller waves. */
     unsigned memory_share;
-    unsigned waves; /* at least so many; 0: as many as the memory asks for */
+    unsigned waves;    /* so many; 0: as many as the memory asks for */
+    unsigned pipeline; /* waves on their way at the same time; 0: as many as there can be */
 };
 
 /* Of one segment. */
@@ -32,17 +33,18 @@ struct cuda_segment_report {
     uint32_t elsewhere;     /* so much changes that the CPU has to code it */
 };
 
-/* How the elements moved in the patch before: those of block b are moves[first[b]] up to
- * moves[first[b + 1]], ascending; 18 bits position in the block, above them the move plus 128. */
+/* How the elements moved in the patch before: those of block b are `count[b]` from first[b] on,
+ * ascending. All device memory; NULL: no history. */
 struct cuda_moves {
-    const uint32_t *moves; /* device memory, both; NULL: no history */
+    const decode_move *moves;
     const uint64_t *first;
+    const uint32_t *count;
 };
 
 /* The plan is copied; its block addresses are given with each run. */
 enum ulp_status cuda_encoder_new(const struct cuda_plan *plan, const struct cuda_encoder_options *options,
                                  struct cuda_encoder **ret_encoder);
-void cuda_encoder_free(struct cuda_encoder *encoder);
+void cuda_encoder_free(struct cuda_encoder *encoder); /* NULL is fine */
 
 /*
  * Encodes all segments. `blocks` are the plan's, with the addresses of now (host memory). `sums` (device

@@ -51,9 +51,9 @@ __device__ static void sample_moved(const Wave &wave, const cuda_block &block, c
                                     uint32_t from, uint32_t end, SampleShared *shared, uint32_t *totals) {
     typedef typename Element<W>::type T;
     const T *before = (const T *)block.old, *after = (const T *)block.new_;
-    uint64_t last = wave.moves.first[b + 1];
+    uint64_t first = wave.moves.first[b], last = first + wave.moves.count[b];
 
-    for (uint64_t i = move_from(wave.moves, wave.moves.first[b], last, from) + threadIdx.x; i < last;
+    for (uint64_t i = move_from(wave.moves, first, last, from) + threadIdx.x; i < last;
          i += SAMPLE_THREADS) {
         uint32_t move = wave.moves.moves[i], at = move_position(move);
 

@@ -197,7 +197,9 @@ struct MoveRange {
 };
 
 __device__ static __forceinline__ MoveRange moves_of_block(const Wave &wave, uint32_t b) {
-    return {wave.moves.moves + wave.moves.first[b], wave.moves.moves + wave.moves.first[b + 1]};
+    const decode_move *first = wave.moves.moves + wave.moves.first[b];
+
+    return {first, first + wave.moves.count[b]};
 }
 
 // How many there are in front of a position; all threads get the same answer.
@@ -437,31 +439,98 @@ __device__ static void deliver_sum(ulp_sum sum, unsigned long long *lanes) {
     }
 }
 
+// What a block's thread block knows all along.
+template <unsigned W> struct Scan {
+    const Wave &wave;
+    const cuda_block &block;
+    const SegmentState &segment;
+    code_kind kind;
+    bool aligned;
+    MoveRange range;
+    ScanShared<W> *shared;
+    TileCounts *counts;
+};
+
+template <unsigned W, bool HISTORY>
+__device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
+                                                  ulp_sum *sum) {
+    const uint32_t page = scan.shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES, i = place % OCTET;
+    const Around<W> around(scan.shared, scan.counts, scan.block, tile, place / OCTET);
+    const Change change = find_change<W, HISTORY>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile, place,
+                                                  scan.range);
+
+    scan.wave.entries[page] = change.rank | change.k << RANK_BITS;
+    ((typename Element<W>::type *)scan.wave.values)[page] = value_of<W>(around.old[i], around.next[i], change.negated);
+    atomicAdd(&scan.shared->changes[change.k], 1u);
+    adjust_sum<W>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
+}
+
+// The changes of a tile, of which there are `total`; `at` are in front of this thread's, `changes` in
+// the tiles before.
+template <unsigned W, bool HISTORY>
+__device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
+                                                   uint32_t changes, ulp_sum *sum) {
+    if (threadIdx.x == 0) {
+        take_pages(scan.wave, scan.shared, scan.block.elements, changes + total);
+        scan.counts->kept = 0;
+    }
+    for (uint32_t from = 0; from < total; from += LISTED) {
+        if (from)
+            __syncthreads();
+        list_changes(scan.shared, scan.counts, at, from);
+        __syncthreads();
+        // other warps each time, since there are often fewer changes than threads
+        for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
+             i += THREADS)
+            put_change<W, HISTORY>(scan, tile, scan.shared->list[i], changes + from + i, sum);
+    }
+}
+
+template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
+    make_slots<W>(scan.segment, scan.kind, scan.shared);
+    if (threadIdx.x < CLASSES)
+        scan.shared->changes[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        scan.shared->page_count = 0;
+    for (uint32_t i = threadIdx.x; i < sizeof *scan.counts / 4; i += THREADS)
+        ((uint32_t *)scan.counts)[i] = 0; // chunks of classes that there are not stay zero
+}
+
+template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
+    const uint32_t s = scan.block.segment - scan.wave.first_segment;
+    BlockState &to = scan.wave.block[blockIdx.x];
+
+    if (threadIdx.x == 0) {
+        to.changed = changes;
+        if (changes)
+            atomicAdd((unsigned long long *)&scan.wave.segment[s].changes, (unsigned long long)changes);
+    }
+    if (threadIdx.x < CLASSES)
+        to.changes[threadIdx.x] = scan.shared->changes[threadIdx.x];
+    if (threadIdx.x % GROUPS == 0)
+        to.seen[threadIdx.x / GROUPS] = seen;
+    for (uint32_t i = threadIdx.x; i < scan.shared->page_count; i += THREADS)
+        scan.wave.pages[(size_t)PAGES_OF_BLOCK * blockIdx.x + i] = scan.shared->pages[i];
+}
+
 template <unsigned W, bool HISTORY>
 __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wave wave) {
-    typedef typename Element<W>::type T;
     DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
     const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
-    const SegmentState &segment = segment_of(wave, block);
-    const bool aligned = octets_aligned<W>(block.old) && octets_aligned<W>(block.new_);
     const MoveRange range =
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
-    uint32_t before = 0, changes = 0;
-    const bool bf16 = is_bf16(kind);
     TileCounts *counts = &shared->counts;
+    const Scan<W> scan = {wave, block, segment_of(wave, block), kind,
+                          octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, shared, counts};
+    const bool bf16 = is_bf16(kind);
+    uint32_t seen = 0, changes = 0;
     TileOctets<W> octets;
     ulp_sum sum = {{0, 0}};
 
-    make_slots<W>(segment, kind, shared);
-    if (threadIdx.x < CLASSES)
-        shared->changes[threadIdx.x] = 0;
-    if (threadIdx.x == 0)
-        shared->page_count = 0;
-    for (uint32_t i = threadIdx.x; i < sizeof *counts / 4; i += THREADS)
-        ((uint32_t *)counts)[i] = 0; // chunks of classes that there are not stay zero
+    clear_shared(scan);
     for (uint32_t tile = 0; tile < block.elements; tile += TILE) {
-        octets.load(block, aligned, tile);
+        octets.load(block, scan.aligned, tile);
         __syncthreads();
         octets.count(shared, kind, bf16, tile, block.elements, counts);
         if (HISTORY) {
@@ -470,57 +539,21 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         }
         __syncthreads();
         if (HISTORY) {
-            correct_moved<W>(segment, kind, block, range, tile, shared, counts);
+            correct_moved<W>(scan.segment, kind, block, range, tile, shared, counts);
             __syncthreads();
         }
-        uint32_t at = count_chunk(counts, segment.classes);
+        uint32_t at = count_chunk(counts, scan.segment.classes);
 
         __syncthreads();
-        before = count_groups(counts, before);
+        seen = count_groups(counts, seen);
         uint32_t total = count_changes(counts, &at);
 
-        if (threadIdx.x == 0) {
-            take_pages(wave, shared, block.elements, changes + total);
-            counts->kept = 0;
-        }
-        for (uint32_t from = 0; from < total; from += LISTED) {
-            if (from)
-                __syncthreads();
-            list_changes(shared, counts, at, from);
-            __syncthreads();
-            // other warps each time, since there are often fewer changes than threads
-            for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
-                 i += THREADS) {
-                const uint32_t place = shared->list[i], entry = changes + from + i;
-                const uint32_t page = shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES;
-                const Around<W> around(shared, counts, block, tile, place / OCTET);
-                Change change = find_change<W, HISTORY>(segment, kind, shared, counts, around, tile, place, range);
-
-                wave.entries[page] = change.rank | change.k << RANK_BITS;
-                ((T *)wave.values)[page] =
-                    value_of<W>(around.old[place % OCTET], around.next[place % OCTET], change.negated);
-                atomicAdd(&shared->changes[change.k], 1u);
-                adjust_sum<W>(block, aligned, counts, around, place, tile, &sum);
-            }
-        }
+        put_changes<W, HISTORY>(scan, tile, total, at, changes, &sum);
         changes += total;
     }
     __syncthreads();
     deliver_sum(sum, wave.sums + 2 * (size_t)block.piece);
-    BlockState &to = wave.block[blockIdx.x];
-
-    if (threadIdx.x == 0) {
-        to.changed = changes;
-        if (changes)
-            atomicAdd((unsigned long long *)&wave.segment[block.segment - wave.first_segment].changes,
-                      (unsigned long long)changes);
-    }
-    if (threadIdx.x < CLASSES)
-        to.changes[threadIdx.x] = shared->changes[threadIdx.x];
-    if (threadIdx.x % GROUPS == 0)
-        to.seen[threadIdx.x / GROUPS] = before;
-    for (uint32_t i = threadIdx.x; i < shared->page_count; i += THREADS)
-        wave.pages[(size_t)PAGES_OF_BLOCK * blockIdx.x + i] = shared->pages[i];
+    report(scan, changes, seen);
 }
 
 template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream) {

@@ -3,14 +3,14 @@
 #include "cuda/encode.h"
 
 #include "cuda/encode.cuh"
-#include "cuda/memory.cuh"
+#include "cuda/device_array.cuh"
 
 #include <algorithm>
 #include <new>
 #include <vector>
 
-#define DEFAULT_SHARE 45u       // thousandths
-#define PIPELINE 4u             // waves on their way
+#define DEFAULT_SHARE 35u       // thousandths
+#define PIPELINE 4u             // waves on their way, at most
 #define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
 #define WAVES_USUAL 10u
 #define CHANGES_LEAST (1u << 16)
@@ -87,7 +87,7 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     cuda_encoder *encoder = new (std::nothrow) cuda_encoder();
 
     if (!encoder)
-        return ulp_fail(ULP_E_NOMEM, "no memory for an encoder");
+        return ULP_E_NOMEM;
     encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
     encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
     encoder->pieces = plan->piece_count;
@@ -100,7 +100,7 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
         cudaStreamCreateWithFlags(&memory.stream, cudaStreamNonBlocking);
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
-    enum ulp_status status = cuda_status(cudaGetLastError(), "making streams");
+    enum ulp_status status = cuda_status(cudaGetLastError());
 
     if (status) {
         delete encoder;
@@ -111,6 +111,10 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
 }
 
 // ---- memory ----
+
+static uint32_t pipeline(const cuda_encoder *encoder) {
+    return encoder->options.pipeline && encoder->options.pipeline < PIPELINE ? encoder->options.pipeline : PIPELINE;
+}
 
 static size_t entry_bytes(unsigned width) {
     return sizeof(uint32_t) + width;
@@ -129,7 +133,7 @@ static Pools pools_for(const cuda_encoder *encoder, const WaveRange &wave) {
     const unsigned share = encoder->options.memory_share ? encoder->options.memory_share : DEFAULT_SHARE;
     const unsigned width = encoder->segments[wave.first].kind.width;
     const uint64_t each = entry_bytes(width) + 2 * token_bytes(width);
-    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / PIPELINE / each, CHANGES_LEAST);
+    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / pipeline(encoder) / each, CHANGES_LEAST);
     uint64_t unused = 0; // at the ends of pages
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
@@ -214,7 +218,7 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.first_segment = range.first;
     wave.first_block = first.first_block;
     if (moves)
-        wave.moves = {moves->moves, moves->first};
+        wave.moves = {moves->moves, moves->first, moves->count};
     wave.samples = memory.samples.data;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
     wave.segment = memory.segments.data;
@@ -260,7 +264,7 @@ static enum ulp_status run_wave(cuda_encoder *encoder, const WaveRange &range, c
         run_stages<8>(wave, stream, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
-    return cuda_status(cudaGetLastError(), "encoding");
+    return cuda_status(cudaGetLastError());
 }
 
 // ---- all waves ----
@@ -309,7 +313,7 @@ static enum ulp_status read_some(cuda_encoder *encoder, const WaveRange &range, 
 
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
-    return cuda_status(error, "encoding");
+    return cuda_status(error);
 }
 
 static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, cudaStream_t stream) {
@@ -338,7 +342,7 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
     }
     cudaMemsetAsync(encoder->output.data, 0, encoder->output.bytes(), stream);
     cudaMemsetAsync(encoder->output_used.data, 0, sizeof(uint64_t), stream);
-    return cuda_status(cudaGetLastError(), "uploading the plan");
+    return cuda_status(cudaGetLastError());
 }
 
 // Twice the output, with what is in it.
@@ -351,7 +355,7 @@ static enum ulp_status grow_output(cuda_encoder *encoder, cudaStream_t stream) {
         return status;
     cudaMemcpyAsync(larger.data, encoder->output.data, before, cudaMemcpyDeviceToDevice, stream);
     cudaMemsetAsync(larger.data + before, 0, before, stream);
-    status = cuda_status(cudaStreamSynchronize(stream), "growing the output");
+    status = cuda_status(cudaStreamSynchronize(stream));
     std::swap(larger.data, encoder->output.data);
     std::swap(larger.count, encoder->output.count);
     return status;
@@ -412,7 +416,7 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
     for (WaveMemory &memory : encoder->memory)
         cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
     for (size_t i = 0; i < waves.size() && !status; i++)
-        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % PIPELINE]);
+        status = run_wave(encoder, waves[i], moves, sums, &encoder->memory[i % pipeline(encoder)]);
     for (WaveMemory &memory : encoder->memory) {
         cudaEventRecord(encoder->done, memory.stream);
         cudaStreamWaitEvent(stream, encoder->done, 0);

@@ -1,9 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/memory.cuh"
+#include "cuda/memory.h"
 
-enum ulp_status cuda_status(cudaError_t error, const char *doing) {
+#include "cuda/status.cuh"
+
+static thread_local const char *error_text = "";
+
+enum ulp_status cuda_status(cudaError_t error) {
     if (error == cudaSuccess)
         return ULP_OK;
-    return ulp_fail(error == cudaErrorMemoryAllocation ? ULP_E_NOMEM : ULP_E_DEVICE, "%s: the GPU says: %s", doing,
-                    cudaGetErrorString(error));
+    error_text = cudaGetErrorString(error);
+    return error == cudaErrorMemoryAllocation ? ULP_E_NOMEM : ULP_E_DEVICE;
+}
+
+extern "C" const char *cuda_error_text(void) {
+    return error_text;
+}
+
+extern "C" enum ulp_status cuda_find_device(void) {
+    int devices = 0;
+    enum ulp_status status = cuda_status(cudaGetDeviceCount(&devices));
+
+    if (status || devices)
+        return status ? ULP_E_DEVICE : ULP_OK;
+    error_text = "there is none";
+    return ULP_E_DEVICE;
+}
+
+extern "C" enum ulp_status cuda_memory_new(size_t bytes, void **ret_memory) {
+    void *memory = nullptr;
+    enum ulp_status status = cuda_status(cudaMalloc(&memory, bytes ? bytes : 1));
+
+    if (!status)
+        *ret_memory = memory;
+    return status;
+}
+
+extern "C" void cuda_memory_free(void *memory) {
+    if (memory)
+        cudaFree(memory);
+}
+
+extern "C" enum ulp_status cuda_pinned_new(size_t bytes, void **ret_memory) {
+    void *memory = nullptr;
+    enum ulp_status status = cuda_status(cudaMallocHost(&memory, bytes ? bytes : 1));
+
+    if (!status)
+        *ret_memory = memory;
+    return status;
+}
+
+extern "C" void cuda_pinned_free(void *memory) {
+    if (memory)
+        cudaFreeHost(memory);
+}
+
+extern "C" enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes,
+                                        void *stream) {
+    return cuda_status(cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
+}
+
+extern "C" enum ulp_status cuda_copy_out(void *host, const void *device, size_t bytes,
+                                         void *stream) {
+    return cuda_status(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
+}
+
+extern "C" enum ulp_status cuda_clear(void *device, size_t bytes, void *stream) {
+    return bytes ? cuda_status(cudaMemsetAsync(device, 0, bytes, (cudaStream_t)stream)) : ULP_OK;
+}
+
+extern "C" enum ulp_status cuda_wait(void *stream) {
+    return cuda_status(cudaStreamSynchronize((cudaStream_t)stream));
 }

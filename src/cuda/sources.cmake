@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiled by nvcc for GPUs, and by a C++ compiler for tests/gpu/emulate.
+# Compiled by nvcc for GPUs, and by a C++ compiler for tests/gpu/emulated.
 set(cuda_sources
+    decode_apply.cu
+    decode_payload.cu
+    decode_scan.cu
+    decode_tables.cu
     digest.cu
+    digest_blocks.cu
     encode_classes.cu
     encode_models.cu
     encode_payload.cu
@@ -9,5 +14,6 @@ set(cuda_sources
     encode_segment.cu
     encode_sort.cu
     encoder.cu
+    gather_blocks.cu
     memory.cu
-    ops.cu)
+    table.cu)

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The grid of a state in device memory, as kernels want it. */
+/* The blocks of a state in device memory, as kernels want them (cuda/plan.h), on both sides. */
 #ifndef GPU_DEVICE_PLAN_H
 #define GPU_DEVICE_PLAN_H
 
 #include "cuda/plan.h"
+#include "gpu/room.h"
 #include "patch/grid.h"
 
-/* Zeroed means none. */
 struct device_plan {
-    struct cuda_segment *segments;
+    struct cuda_segment *segments; /* one for each chunk of the grid */
     struct cuda_block *blocks;
-    struct cuda_plan plan;
+    struct cuda_plan device; /* the same, in device memory */
+    struct room room;
 };
 
-/* Of whole tensors, in the grid's order; their data are addresses on the device. */
+/* `grid` is of whole tensors; `tensors` are its, with data in device memory. */
 enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
-                                 struct device_plan *ret_plan);
+                                 void *stream, struct device_plan *ret_plan);
 void device_plan_release(struct device_plan *plan);
 
-/* The addresses of the new state's blocks. */
-void device_plan_set_new(struct device_plan *plan, const struct grid *grid,
-                         const struct ulp_tensor *tensors);
+/* The addresses of another state's blocks, for who compares: `new_` of the host's blocks.
+ * ULP_E_USAGE for tensors that are not aligned to their elements. */
+enum ulp_status device_plan_set_new(struct device_plan *plan, const struct grid *grid,
+                                    const struct ulp_tensor *tensors);
 
 #endif

@@ -37,14 +37,14 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
 /* The message of a failure is the failing thread's own; who only waited has nothing to add. It is
  * behind the chunk that failed, so its failure is not the lowest-numbered one; those in front still
  * go out. */
-enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
-                             size_t bytes, uint64_t changes) {
+enum ulp_status output_summed_chunk(struct patch_output *output, size_t chunk, const void *data,
+                                    size_t bytes, uint64_t changes, uint64_t checksum) {
     struct table_chunk *entry = &output->table.chunks[chunk];
     enum ulp_status status = ULP_OK;
 
     entry->bytes = changes ? bytes : 0;
     entry->changes = changes;
-    entry->checksum = changes ? patch_checksum(data, bytes) : 0;
+    entry->checksum = checksum;
     lock_take(&output->lock);
     while (output->next != chunk && chunk < output->failed_from)
         lock_wait(&output->lock);
@@ -61,6 +61,12 @@ enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const vo
     lock_wake(&output->lock);
     lock_give(&output->lock);
     return ULP_OK;
+}
+
+enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
+                             size_t bytes, uint64_t changes) {
+    return output_summed_chunk(output, chunk, data, bytes, changes,
+                               changes ? patch_checksum(data, bytes) : 0);
 }
 
 void output_fail(struct patch_output *output, size_t chunk) {

@@ -28,6 +28,10 @@ enum ulp_status output_begin(const struct ulp_sink *sink, struct table *table,
  * in ascending order of starting, or output_fail() must. No bytes: nothing changed. */
 enum ulp_status output_chunk(struct patch_output *output, size_t chunk, const void *data,
                              size_t bytes, uint64_t changes);
+
+/* The same for who knows the checksum of the bytes already. */
+enum ulp_status output_summed_chunk(struct patch_output *output, size_t chunk, const void *data,
+                                    size_t bytes, uint64_t changes, uint64_t checksum);
 void output_fail(struct patch_output *output, size_t chunk);
 
 /* Writes table and trailer. */

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "code/segment.h"
 
 #include <string.h>
 
@@ -141,21 +142,24 @@ static enum ulp_status check_segment(const struct ulp_patch *patch, size_t chunk
     return ULP_OK;
 }
 
-enum ulp_status patch_chunk(const struct ulp_patch *patch, size_t chunk, struct worker *worker,
-                            struct code_segment **ret_segment) {
+/* code_open() or code_parse() */
+typedef enum ulp_status (*open_fn)(struct code_kind kind, const uint32_t *elements, size_t count,
+                                   const uint8_t *bytes, size_t byte_count,
+                                   struct code_segment **ret_segment);
+
+static enum ulp_status open_segment(const struct ulp_patch *patch, size_t chunk,
+                                    const uint8_t *bytes, struct worker *worker, open_fn open,
+                                    struct code_segment **ret_segment) {
     const struct grid *grid = &patch->table.grid;
     struct block_walk block = block_walk_start(grid, chunk);
     struct code_segment *segment = NULL;
-    const uint8_t *bytes = NULL;
     enum ulp_status status = worker_blocks(worker, grid->chunks[chunk].blocks);
 
     while (!status && block_walk_next(&block))
         worker->sizes[block.index] = block.words;
     if (!status)
-        status = patch_chunk_bytes(patch, chunk, worker, &bytes);
-    if (!status)
-        status = code_open(grid->chunks[chunk].kind, worker->sizes, grid->chunks[chunk].blocks,
-                           bytes, (size_t)patch->table.chunks[chunk].bytes, &segment);
+        status = open(grid->chunks[chunk].kind, worker->sizes, grid->chunks[chunk].blocks, bytes,
+                      (size_t)patch->table.chunks[chunk].bytes, &segment);
     if (!status)
         status = check_segment(patch, chunk, segment);
     if (status) {
@@ -164,6 +168,28 @@ enum ulp_status patch_chunk(const struct ulp_patch *patch, size_t chunk, struct 
     }
     *ret_segment = segment;
     return ULP_OK;
+}
+
+enum ulp_status patch_chunk(const struct ulp_patch *patch, size_t chunk, struct worker *worker,
+                            struct code_segment **ret_segment) {
+    const uint8_t *bytes = NULL;
+    enum ulp_status status = patch_chunk_bytes(patch, chunk, worker, &bytes);
+
+    if (!status)
+        status = open_segment(patch, chunk, bytes, worker, code_open, ret_segment);
+    return status;
+}
+
+enum ulp_status patch_chunk_parse(const struct ulp_patch *patch, size_t chunk, uint8_t *copy,
+                                  struct worker *worker, struct code_segment **ret_segment) {
+    const uint8_t *bytes = NULL;
+    enum ulp_status status = patch_chunk_bytes(patch, chunk, worker, &bytes);
+
+    if (!status) {
+        memcpy(copy, bytes, (size_t)patch->table.chunks[chunk].bytes);
+        status = open_segment(patch, chunk, copy, worker, code_parse, ret_segment);
+    }
+    return status;
 }
 
 /* ---- without the weights ---- */

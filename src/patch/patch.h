@@ -24,6 +24,11 @@ void patch_free(struct ulp_patch *patch);
 enum ulp_status patch_chunk(const struct ulp_patch *patch, size_t chunk, struct worker *worker,
                             struct code_segment **ret_segment);
 
+/* The same for who decodes elsewhere: the bytes are copied to `copy`, of which the segment, without
+ * tables, is then made. */
+enum ulp_status patch_chunk_parse(const struct ulp_patch *patch, size_t chunk, uint8_t *copy,
+                                  struct worker *worker, struct code_segment **ret_segment);
+
 /* The bytes of a chunk, checked. */
 enum ulp_status patch_chunk_bytes(const struct ulp_patch *patch, size_t chunk,
                                   struct worker *worker, const uint8_t **ret_bytes);

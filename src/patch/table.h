@@ -16,7 +16,7 @@
 
 #define PATCH_MAGIC "ulpatch"
 #define PATCH_END_MAGIC "ulpe"
-#define PATCH_VERSION 0u
+#define PATCH_VERSION 1u
 #define PATCH_HEADER_BYTES 8u
 #define PATCH_TRAILER_BYTES 16u
 

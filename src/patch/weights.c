@@ -126,10 +126,10 @@ static enum ulp_status copy_regions(struct ulp_weights *weights, const struct ul
     return ULP_OK;
 }
 
-/* All but the root. Without regions everything is held. */
-static enum ulp_status fill(struct ulp_weights *weights, const struct ulp_tensor *tensors,
-                            size_t count, const struct ulp_region *regions, size_t region_count,
-                            struct ulp_pool *pool, const struct ulp_progress *progress) {
+/* All but sums and root. Without regions everything is held. */
+static enum ulp_status describe(struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                                size_t count, const struct ulp_region *regions,
+                                size_t region_count) {
     enum ulp_status status = layout_copy(tensors, count, &weights->arena, &weights->tensors);
 
     if (!status) {
@@ -146,6 +146,15 @@ static enum ulp_status fill(struct ulp_weights *weights, const struct ulp_tensor
         status = workers_new(&weights->workers);
     if (!status)
         status = mem_zeroed(weights->grid.piece_count, sizeof *weights->sums, &weights->sums);
+    return status;
+}
+
+/* All but the root. */
+static enum ulp_status fill(struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                            size_t count, const struct ulp_region *regions, size_t region_count,
+                            struct ulp_pool *pool, const struct ulp_progress *progress) {
+    enum ulp_status status = describe(weights, tensors, count, regions, region_count);
+
     if (!status)
         status = weights_digest(&weights->grid, weights->tensors, pool, progress, weights->sums);
     return status;
@@ -162,6 +171,23 @@ enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, stru
         status = fill(weights, tensors, count, NULL, 0, pool, progress);
     if (!status)
         status = table_root(&weights->grid, weights->sums, &weights->root);
+    if (status) {
+        weights_free(weights);
+        return status;
+    }
+    *ret_weights = weights;
+    return ULP_OK;
+}
+
+enum ulp_status weights_new_elsewhere(const struct ulp_tensor *tensors, size_t count,
+                                      struct ulp_weights **ret_weights) {
+    struct ulp_weights *weights = NULL;
+    enum ulp_status status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
+
+    if (!status)
+        status = mem_zeroed(1, sizeof *weights, &weights);
+    if (!status)
+        status = describe(weights, tensors, count, NULL, 0);
     if (status) {
         weights_free(weights);
         return status;

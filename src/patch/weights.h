@@ -24,6 +24,11 @@ struct ulp_weights {
 
 enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
                             const struct ulp_progress *progress, struct ulp_weights **ret_weights);
+
+/* Whole tensors in memory that the CPU does not reach: whoever does fills in sums and root. */
+enum ulp_status weights_new_elsewhere(const struct ulp_tensor *tensors, size_t count,
+                                      struct ulp_weights **ret_weights);
+
 enum ulp_status weights_new_tile(const struct ulp_tensor *tensors, size_t count,
                                  const struct ulp_region *regions, size_t region_count,
                                  const struct ulp_root *state, struct ulp_pool *pool,

@@ -172,7 +172,7 @@ class Refusals(CliCase):
 
     def forge(self, payload, *table):
         patch, body = self.dir / "forged.ulp", b"".join(table)
-        patch.write_bytes(b"ulpatch\0" + payload + body + struct.pack("<QI", content_sum(body)[0], len(body)) + b"ulpe")
+        patch.write_bytes(b"ulpatch\1" + payload + body + struct.pack("<QI", content_sum(body)[0], len(body)) + b"ulpe")
         return patch
 
     def test_forged_patches(self):

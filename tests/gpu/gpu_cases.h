@@ -4,13 +4,13 @@
 #ifndef TESTS_GPU_CASES_H
 #define TESTS_GPU_CASES_H
 
-#include "cuda/ops.h"
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-void encode_cases(const struct cuda_ops *ops, uint64_t scale);
+void encode_cases(uint64_t scale);
 
 #ifdef __cplusplus
 }

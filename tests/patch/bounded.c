@@ -90,7 +90,7 @@ static size_t wrap_table(uint8_t *file, int partial, const void *rest, size_t re
     size_t used = PATCH_HEADER_BYTES + 1 + (partial ? 1 : 2) * (size_t)ULP_ROOT_BYTES;
     uint64_t checksum;
 
-    memcpy(file, PATCH_MAGIC, PATCH_HEADER_BYTES - 1);
+    header_write(file);
     file[PATCH_HEADER_BYTES] = partial ? 2 : 0;
     memcpy(file + used, rest, rest_bytes);
     used += rest_bytes;
@@ -163,7 +163,7 @@ static enum ulp_status serve(void *user, uint64_t offset, void *data, size_t byt
     (void)user;
     memset(data, 0, bytes);
     if (!offset)
-        memcpy(data, PATCH_MAGIC, bytes < PATCH_HEADER_BYTES ? bytes : PATCH_HEADER_BYTES - 1);
+        header_write(data);
     else if (offset >= elsewhere.bytes - elsewhere.tail.used)
         memcpy(data, elsewhere.tail.data + (offset - (elsewhere.bytes - elsewhere.tail.used)),
                bytes);

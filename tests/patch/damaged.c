@@ -176,10 +176,10 @@ static void test_files(void **unused) {
     assert_fails(ulp_patch_open(path_in(directory, "empty"), &patch), ULP_E_TRUNCATED, "0 bytes");
     assert_fails(ulp_patch_open(path_in(directory, "missing"), &patch), ULP_E_NOT_FOUND, "missing");
     assert_fails(ulp_patch_open(directory, &patch), ULP_E_FILE_KIND, "");
-    assert_fails(ulp_patch_open_memory("ulpatcs\0ulpatch\0ulpatch\0", 24, &patch),
+    assert_fails(ulp_patch_open_memory("ulpatcs\1ulpatch\1ulpatch\1", 24, &patch),
                  ULP_E_NOT_A_PATCH, "");
-    assert_fails(ulp_patch_open_memory("ulpatch\1ulpatch\0ulpatch\0", 24, &patch), ULP_E_VERSION,
-                 "version 1");
+    assert_fails(ulp_patch_open_memory("ulpatch\2ulpatch\1ulpatch\1", 24, &patch), ULP_E_VERSION,
+                 "version 2");
     temp_directory_remove(directory);
 }
 

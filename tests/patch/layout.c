@@ -159,12 +159,13 @@ static void test_random_names(void **unused) {
 
 /* Header, the table made of these bytes of a layout (and no more), trailer: it is opened. */
 static enum ulp_status open_layout(const uint8_t *layout, size_t bytes, size_t sums) {
-    uint8_t file[1024] = "ulpatch";
+    uint8_t file[1024] = {0};
     size_t used = PATCH_HEADER_BYTES;
     struct ulp_patch *patch = NULL;
     uint64_t checksum;
     enum ulp_status status;
 
+    header_write(file);
     used += 1 + 2 * ULP_ROOT_BYTES; /* flags and roots: zero */
     memcpy(file + used, layout, bytes);
     used += bytes + 17 * sums; /* chunks without changes, sums of zero */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_runtime.h"
 
+#include <csetjmp>
 #include <cstdio>
 #include <ucontext.h>
 #include <vector>
 
 #define STACK_BYTES (128u << 10)
 #define LANES 32u
+#define THREADS_MAX 1024u
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -24,8 +26,18 @@ struct Warp {
     uint64_t values[LANES], out[2][LANES];
 };
 
+// Jumps are much cheaper than changes of contexts, which ask the kernel about signals; the address
+// sanitizer follows only the latter.
+#if defined(__SANITIZE_ADDRESS__)
+#define CHEAP_JUMPS 0
+#else
+#define CHEAP_JUMPS 1
+#endif
+
 struct Fiber {
     ucontext_t context;
+    jmp_buf jump;
+    bool begun = false;
     std::vector<char> stack;
     const Gate *waits = nullptr;
     uint64_t number = 0;
@@ -37,8 +49,30 @@ std::vector<Warp> warps;
 std::vector<char> shared;
 Gate block_gate;
 ucontext_t scheduler;
+jmp_buf scheduler_jump;
 unsigned current;
 const std::function<void()> *running;
+
+// Back to the scheduler, until it comes here again.
+void yield() {
+    Fiber &fiber = fibers[current];
+
+    if (!CHEAP_JUMPS)
+        swapcontext(&fiber.context, &scheduler);
+    else if (!_setjmp(fiber.jump))
+        _longjmp(scheduler_jump, 1);
+}
+
+void resume(Fiber &fiber) {
+    if (!CHEAP_JUMPS) {
+        swapcontext(&scheduler, &fiber.context);
+    } else if (!_setjmp(scheduler_jump)) {
+        if (fiber.begun)
+            _longjmp(fiber.jump, 1);
+        fiber.begun = true;
+        setcontext(&fiber.context);
+    }
+}
 
 void wait_at(Gate *gate) {
     Fiber &fiber = fibers[current];
@@ -50,7 +84,7 @@ void wait_at(Gate *gate) {
         return;
     }
     fiber.waits = gate;
-    swapcontext(&fiber.context, &scheduler);
+    yield();
 }
 
 // Who is gone is not waited for.
@@ -62,20 +96,23 @@ void leave(Gate *gate) {
     }
 }
 
+// A fiber serves one block after the other.
 void entry() {
-    (*running)();
-    fibers[current].done = true;
-    leave(&block_gate);
-    leave(&warps[current / LANES].gate);
-    swapcontext(&fibers[current].context, &scheduler);
+    for (;;) {
+        (*running)();
+        fibers[current].done = true;
+        leave(&block_gate);
+        leave(&warps[current / LANES].gate);
+        yield();
+    }
 }
 
-void start(unsigned i) {
-    Fiber &fiber = fibers[i];
-
-    fiber.stack.resize(STACK_BYTES);
+void start(Fiber &fiber) {
     fiber.waits = nullptr;
     fiber.done = false;
+    if (!fiber.stack.empty())
+        return;
+    fiber.stack.resize(STACK_BYTES);
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
     fiber.context.uc_stack.ss_size = fiber.stack.size();
@@ -96,7 +133,7 @@ bool run_once(unsigned threads) {
         moved = true;
         current = i;
         threadIdx = {i, 0, 0};
-        swapcontext(&scheduler, &fiber.context);
+        resume(fiber);
     }
     return moved;
 }
@@ -106,7 +143,7 @@ void run_block(unsigned threads) {
     for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
         warps[i].gate = Gate{0, 0, std::min(LANES, threads - i * LANES)};
     for (unsigned i = 0; i < threads; i++)
-        start(i);
+        start(fibers[i]);
     while (run_once(threads)) {
     }
     for (unsigned i = 0; i < threads; i++) {
@@ -120,8 +157,8 @@ void run_block(unsigned threads) {
 } // namespace
 
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
-    if (fibers.size() < threads)
-        fibers.resize(threads);
+    if (fibers.empty())
+        fibers.resize(THREADS_MAX); // they must stay where they are
     if (warps.size() < threads / LANES + 1)
         warps.resize(threads / LANES + 1);
     shared.resize(bytes + 64);

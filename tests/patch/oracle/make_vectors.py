@@ -22,7 +22,7 @@ from library import Library
 from state import Form, Tensor, layout_of, root, write_safetensors
 
 HERE = pathlib.Path(__file__).resolve().parent
-VECTORS = HERE / "vectors/v0"
+VECTORS = HERE / "vectors/v1"
 
 HEAD = """\
 # What library and decoder must say of each patch, or of several together. "-" stands for none;

@@ -22,7 +22,7 @@ from state import (
     root_of_sums,
 )
 
-MAGIC, VERSION, END = b"ulpatch", 0, b"ulpe"
+MAGIC, VERSION, END = b"ulpatch", 1, b"ulpe"
 HEADER_BYTES, TRAILER_BYTES = 8, 16
 HISTORY, PARTIAL = 1, 2
 

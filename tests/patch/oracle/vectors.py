@@ -96,7 +96,7 @@ def compare(says):
 def compare_page():
     dump = re.findall(r"^    [0-9a-f]{4}  ((?:[0-9a-f]{2} ?)+)", PAGE.read_text(), re.MULTILINE)
     shown = bytes.fromhex("".join(dump))
-    stored = (HERE / "vectors/v0/accept/worked_example/patch.ulp").read_bytes()
+    stored = (HERE / "vectors/v1/accept/worked_example/patch.ulp").read_bytes()
     print(f"{len(shown)} bytes on the page, {len(stored)} in the vector")
     return shown != stored
 

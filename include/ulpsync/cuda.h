@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Patches where the weights live: in the memory of a GPU. The same verbs as in <ulpsync/patch.h>, on
+ * device pointers and a stream, with the same bytes: a patch made here is the one that the CPU makes
+ * of the same states, and every whole patch that the CPU accepts is accepted here.
+ *
+ *     struct ulp_cuda_weights *weights = NULL;        the trainer's last published state, on the GPU
+ *     ulp_cuda_weights_new(tensors, count, NULL, stream, &weights);
+ *     ulp_cuda_diff(weights, new_tensors, count, NULL, &sink, NULL);
+ *
+ *     ulp_patch_open_memory(bytes, size, &patch);     a worker, with the same weights
+ *     ulp_cuda_apply_prepare(weights, patch, NULL, &apply);   beside its work
+ *     ulp_cuda_apply_commit(apply, NULL);                     the pause
+ *
+ * A trainer whose patch has been published applies it to its own `weights`, which are then the state to
+ * compare with next, and verified it on the way; with `remember`, patches become smaller.
+ *
+ * The kernels are in libulpsync_cuda.so, which is loaded by the first call and needs the NVIDIA driver and
+ * nothing else. Where it is not found, set ULPSYNC_CUDA_LIBRARY to its path. Without it, or without a
+ * GPU, every call fails with ULP_E_DEVICE and says why; nothing else of ulpsync needs it.
+ *
+ * `stream` is a cudaStream_t, NULL the default stream; pointers are of the device that is current when
+ * a handle is made, which must be current in every call on it. All work is enqueued on the stream. Calls
+ * return when it is done.
+ *
+ * Threads: one at a time on a handle of weights and all that was made of it.
+ *
+ * Statuses are those of the function of the same name in <ulpsync/patch.h>, and ULP_E_DEVICE when the
+ * GPU fails; ULP_E_NOMEM also for device memory; ULP_E_REGIONS for partial patches, which a GPU does
+ * not take yet.
+ */
+#ifndef ULPSYNC_CUDA_H
+#define ULPSYNC_CUDA_H
+
+#include <ulpsync/patch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ULP_OK if there is a GPU that can be used. */
+ULP_API enum ulp_status ulp_cuda_available(void);
+
+/* ---- weights ----------------------------------------------------------------------------- */
+
+struct ulp_cuda_weights;
+
+/*
+ * Digests the tensors, whose data are in device memory, aligned to their elements. The memory belongs
+ * to the caller and must stay; only ulp_cuda_apply_commit() and ulp_cuda_apply_undo() write to it.
+ *
+ * While they do, the word at `poisoned` is 1: memory that the device can write (pinned, or its own), and
+ * that whoever shares the weights looks at. If the process or the device dies between, it stays 1, and
+ * from then on everything fails with ULP_E_POISONED. NULL: a word of the handle's own.
+ */
+ULP_API enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, size_t count,
+                                             uint32_t *poisoned, void *stream,
+                                             struct ulp_cuda_weights **ret_weights);
+ULP_API void ulp_cuda_weights_free(struct ulp_cuda_weights *weights);
+
+ULP_API void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights, struct ulp_root *ret_root);
+
+/* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. */
+ULP_API enum ulp_status ulp_cuda_weights_audit(struct ulp_cuda_weights *weights);
+
+/* Lets go of the device memory that is kept for the next patch. */
+ULP_API void ulp_cuda_weights_trim(struct ulp_cuda_weights *weights);
+
+/* ---- patches ----------------------------------------------------------------------------- */
+
+/* As ulp_diff(); of the options `history`, which needs an apply with `remember` before. The patch
+ * passes through pinned memory of its size. */
+ULP_API enum ulp_status ulp_cuda_diff(struct ulp_cuda_weights *weights,
+                                      const struct ulp_tensor *tensors, size_t count,
+                                      const struct ulp_diff_options *options,
+                                      const struct ulp_sink *sink,
+                                      struct ulp_diff_report *ret_report);
+
+/* As ulp_apply_prepare(): the patch is decoded and verified, the weights are not touched. Of the
+ * options pool, progress (in chunks) and `remember`. */
+struct ulp_cuda_apply;
+
+ULP_API enum ulp_status ulp_cuda_apply_prepare(struct ulp_cuda_weights *weights,
+                                               const struct ulp_patch *patch,
+                                               const struct ulp_apply_options *options,
+                                               struct ulp_cuda_apply **ret_apply);
+
+/* The only moment in which the weights are neither old nor new. */
+ULP_API enum ulp_status ulp_cuda_apply_commit(struct ulp_cuda_apply *apply,
+                                              struct ulp_apply_report *ret_report);
+ULP_API enum ulp_status ulp_cuda_apply_undo(struct ulp_cuda_apply *apply);
+ULP_API void ulp_cuda_apply_free(struct ulp_cuda_apply *apply);
+
+/* Prepare, commit and free. */
+ULP_API enum ulp_status ulp_cuda_apply(struct ulp_cuda_weights *weights,
+                                       const struct ulp_patch *patch,
+                                       const struct ulp_apply_options *options,
+                                       struct ulp_apply_report *ret_report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

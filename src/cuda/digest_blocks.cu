@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Twin: scan/digest_portable.c. A block of the plan is shared by a few blocks of threads, so that
+// the last ones to run are short.
+#include "cuda/digest_blocks.h"
+
+#include "cuda/mix.cuh"
+#include "cuda/status.cuh"
+
+#define THREADS 256u
+#define SLICES 4u
+#define IN_FLIGHT 4u // 16-byte loads that a thread starts before it uses the first
+
+__device__ static struct ulp_sum add_pair(struct ulp_sum sum, uint64_t position, ulonglong2 pair) {
+    sum_add(&sum, digest_mix(position, pair.x));
+    sum_add(&sum, digest_mix(position + 1, pair.y));
+    return sum;
+}
+
+// Pairs [i, end) of words, every THREADSth of them.
+__device__ static struct ulp_sum sum_pairs(const ulonglong2 *pairs, uint32_t i, uint32_t end,
+                                           uint64_t first_word) {
+    struct ulp_sum sum = {{0, 0}};
+
+    for (; i + (IN_FLIGHT - 1) * THREADS < end; i += IN_FLIGHT * THREADS) {
+        ulonglong2 loaded[IN_FLIGHT];
+
+#pragma unroll
+        for (unsigned k = 0; k < IN_FLIGHT; k++)
+            loaded[k] = __ldcs(&pairs[i + k * THREADS]);
+#pragma unroll
+        for (unsigned k = 0; k < IN_FLIGHT; k++)
+            sum = add_pair(sum, first_word + 2 * (i + k * THREADS), loaded[k]);
+    }
+    for (; i < end; i += THREADS)
+        sum = add_pair(sum, first_word + 2 * i, pairs[i]);
+    return sum;
+}
+
+// Any word: it may not be aligned, or end behind the block, where it counts as zeros.
+__device__ static uint64_t load_word(const uint8_t *data, uint32_t word, uint32_t bytes) {
+    uint64_t value = 0;
+
+    if ((uintptr_t)data % 8 == 0 && 8 * word + 8 <= bytes)
+        return ((const uint64_t *)data)[word];
+    for (uint32_t i = 0; i < 8 && 8 * word + i < bytes; i++)
+        value |= (uint64_t)data[8 * word + i] << 8 * i;
+    return value;
+}
+
+__global__ static void __launch_bounds__(THREADS)
+    digest_blocks(struct cuda_plan plan, unsigned long long *sums) {
+    const struct cuda_block block = plan.blocks[blockIdx.x];
+    const uint32_t bytes = block.elements * plan.segments[block.segment].kind.width;
+    const uint32_t words = (bytes + 7) / 8, slice = (words / SLICES + 2) & ~1u;
+    const uint32_t from = min(words, blockIdx.y * slice), to = min(words, from + slice);
+    struct ulp_sum sum = {{0, 0}};
+    uint32_t rest = from;
+
+    if (from + (threadIdx.x - lane_id()) >= to) // nothing for the whole warp
+        return;
+    if ((uintptr_t)block.old % sizeof(ulonglong2) == 0) {
+        rest = max(from, min(to, bytes / 8) & ~1u);
+        sum = sum_pairs((const ulonglong2 *)block.old, from / 2 + threadIdx.x, rest / 2,
+                        block.first_word);
+    }
+    for (uint32_t i = rest + threadIdx.x; i < to; i += THREADS)
+        sum_add(&sum, digest_mix(block.first_word + i, load_word(block.old, i, bytes)));
+    deliver_sum(sum, &sums[2 * (size_t)block.piece]);
+}
+
+extern "C" enum ulp_status cuda_digest_blocks(const struct cuda_plan *plan,
+                                              unsigned long long *sums, void *stream) {
+    launch(digest_blocks, dim3(plan->block_count, SLICES), THREADS, 0, (cudaStream_t)stream, *plan,
+           sums);
+    return cuda_status(cudaGetLastError());
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * All that libulpsync calls in libulpsync_cuda.so, as one table: that library exports nothing but the
+ * function that returns it. CUDA_CALLS lists every function once, as X(type, name, parameters,
+ * arguments, return); the loader makes functions of the same names that go through the table.
+ */
+#ifndef CUDA_TABLE_H
+#define CUDA_TABLE_H
+
+#include "cuda/decode.h"
+#include "cuda/digest_blocks.h"
+#include "cuda/encode.h"
+#include "cuda/gather_blocks.h"
+#include "cuda/memory.h"
+
+/* Grows with every change of the list or of a structure in it: both sides must be of one build. */
+#define CUDA_TABLE_VERSION 1u
+#define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
+
+/* clang-format off */
+#define CUDA_CALLS(X)                                                                                                   \
+    X(enum ulp_status, find_device, (void), (), return)                                                                 \
+    X(const char *, error_text, (void), (), return)                                                                     \
+    X(enum ulp_status, memory_new, (size_t bytes, void **ret_memory), (bytes, ret_memory), return)                      \
+    X(void, memory_free, (void *memory), (memory), )                                                                    \
+    X(enum ulp_status, pinned_new, (size_t bytes, void **ret_memory), (bytes, ret_memory), return)                      \
+    X(void, pinned_free, (void *memory), (memory), )                                                                    \
+    X(enum ulp_status, copy_in, (void *device, const void *host, size_t bytes, void *stream),                           \
+      (device, host, bytes, stream), return)                                                                            \
+    X(enum ulp_status, copy_out, (void *host, const void *device, size_t bytes, void *stream),                          \
+      (host, device, bytes, stream), return)                                                                            \
+    X(enum ulp_status, clear, (void *device, size_t bytes, void *stream), (device, bytes, stream), return)              \
+    X(enum ulp_status, wait, (void *stream), (stream), return)                                                          \
+    X(enum ulp_status, digest_blocks, (const struct cuda_plan *plan, unsigned long long *sums, void *stream),           \
+      (plan, sums, stream), return)                                                                                     \
+    X(enum ulp_status, gather_blocks, (const struct cuda_block *blocks, const uint64_t *offsets, uint32_t count,        \
+      uint32_t width, uint8_t *to, void *stream), (blocks, offsets, count, width, to, stream), return)                  \
+    X(enum ulp_status, decode_tables, (const struct cuda_decode *decode, void *stream), (decode, stream), return)       \
+    X(enum ulp_status, decode_payload, (const struct cuda_decode *decode, void *stream), (decode, stream), return)      \
+    X(enum ulp_status, decode_scan, (const struct cuda_decode *decode, void *stream), (decode, stream), return)         \
+    X(enum ulp_status, decode_remember, (const struct cuda_decode *decode, decode_move *moves, void *stream),           \
+      (decode, moves, stream), return)                                                                                  \
+    X(enum ulp_status, decode_swap, (const struct cuda_decode *decode, uint32_t *poisoned, void *stream),               \
+      (decode, poisoned, stream), return)                                                                               \
+    X(enum ulp_status, encoder_new, (const struct cuda_plan *plan, const struct cuda_encoder_options *options,          \
+      struct cuda_encoder **ret_encoder), (plan, options, ret_encoder), return)                                         \
+    X(void, encoder_free, (struct cuda_encoder *encoder), (encoder), )                                                  \
+    X(size_t, encoder_bytes, (const struct cuda_encoder *encoder), (encoder), return)                                   \
+    X(enum ulp_status, encoder_run, (struct cuda_encoder *encoder, const struct cuda_block *blocks,                     \
+      const struct cuda_moves *moves, uint64_t *sums, void *stream, struct cuda_segment_report *ret_reports,            \
+      const uint8_t **ret_output), (encoder, blocks, moves, sums, stream, ret_reports, ret_output), return)
+/* clang-format on */
+
+struct cuda_table {
+    uint32_t version, bytes; /* of this structure */
+#define CUDA_MEMBER(type, name, parameters, arguments, give) type(*name) parameters;
+    CUDA_CALLS(CUDA_MEMBER)
+#undef CUDA_MEMBER
+};
+
+typedef const struct cuda_table *(*cuda_table_fn)(void);
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A patch from weights in device memory to others beside them: the same bytes as ulp_diff() of
+ * <ulpsync/patch.h> makes of the same states on the CPU.
+ *
+ * The device compares and codes. Chunks of which so much or so little changes that another coder may
+ * take fewer bytes are brought to the host and coded there.
+ */
+#ifndef GPU_DEVICE_DIFF_H
+#define GPU_DEVICE_DIFF_H
+
+#include "gpu/device_weights.h"
+
+/* As ulp_diff(), with its statuses; `tensors` have their data in device memory. Whole patches only:
+ * ULP_E_REGIONS. Of the options it takes `history`, and ULP_CODER_BEST alone. */
+enum ulp_status device_diff(struct device_weights *weights, const struct ulp_tensor *tensors,
+                            size_t count, const struct ulp_diff_options *options,
+                            const struct ulp_sink *sink, struct ulp_diff_report *ret_report);
+
+#endif

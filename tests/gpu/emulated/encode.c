@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Making patches on the device, on fibers. */
+#include "tests/gpu/gpu_cases.h"
+
+int main(void) {
+    encode_cases(1);
+    return 0;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The public header with kernels that are loaded at run time: here those that run on fibers, to which
+ * the host's memory is the device's. What cannot be loaded is said. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ulpsync/ulpsync.h>
+
+#define ELEMENTS 20000u
+
+static uint16_t old_weights[ELEMENTS], new_weights[ELEMENTS];
+static const uint64_t shape[] = {ELEMENTS};
+
+static struct ulp_tensor tensor_of(uint16_t *data) {
+    struct ulp_tensor tensor = {.name = "w", .dtype = "BF16", .shape = shape, .rank = 1, .data = data};
+
+    assert_int_equal(ulp_tensor_measure(&tensor), ULP_OK);
+    return tensor;
+}
+
+struct bytes {
+    uint8_t data[65536];
+    size_t used;
+};
+
+static enum ulp_status append(void *user, const void *data, size_t bytes) {
+    struct bytes *to = user;
+
+    assert_true(to->used + bytes <= sizeof to->data);
+    memcpy(to->data + to->used, data, bytes);
+    to->used += bytes;
+    return ULP_OK;
+}
+
+/* These come first: a library that was loaded stays. */
+static void test_what_cannot_be_loaded(void **unused) {
+    const struct ulp_tensor tensor = tensor_of(old_weights);
+    struct ulp_cuda_weights *weights = NULL;
+    const char *good = getenv("EMULATED_LIBRARY");
+
+    (void)unused;
+    setenv("ULPSYNC_CUDA_LIBRARY", "/nowhere/libulpsync_cuda.so", 1);
+    assert_int_equal(ulp_cuda_available(), ULP_E_DEVICE);
+    assert_non_null(strstr(ulp_last_error(), "/nowhere"));
+    assert_int_equal(ulp_cuda_weights_new(&tensor, 1, NULL, NULL, &weights), ULP_E_DEVICE);
+    assert_null(weights);
+    setenv("ULPSYNC_CUDA_LIBRARY", "libc.so.6", 1);
+    assert_int_equal(ulp_cuda_available(), ULP_E_DEVICE);
+    assert_non_null(strstr(ulp_last_error(), "another library"));
+    assert_non_null(good);
+    setenv("ULPSYNC_CUDA_LIBRARY", good, 1);
+    assert_int_equal(ulp_cuda_available(), ULP_OK);
+}
+
+static void test_a_step(void **unused) {
+    const struct ulp_tensor old = tensor_of(old_weights), new = tensor_of(new_weights);
+    static struct bytes made, expected;
+    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_weights *twin = NULL;
+    struct ulp_patch *patch = NULL;
+    struct ulp_cuda_apply *apply = NULL;
+    struct ulp_root root;
+    struct ulp_patch_info info;
+    uint32_t poisoned = 0;
+
+    (void)unused;
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        old_weights[i] = (uint16_t)(0x3c00 + i * 2654435761u % 512);
+        new_weights[i] = (uint16_t)(old_weights[i] + (i % 20 == 0));
+    }
+    assert_int_equal(ulp_weights_new(&old, 1, NULL, NULL, &twin), ULP_OK);
+    assert_int_equal(ulp_diff(twin, &new, 1, NULL, &to_expected, NULL), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_new(&old, 1, &poisoned, NULL, &weights), ULP_OK);
+    assert_int_equal(ulp_cuda_diff(weights, &new, 1, NULL, &to_made, NULL), ULP_OK);
+    assert_int_equal(made.used, expected.used);
+    assert_memory_equal(made.data, expected.data, made.used);
+
+    assert_int_equal(ulp_patch_open_memory(made.data, made.used, &patch), ULP_OK);
+    ulp_patch_info(patch, &info);
+    assert_int_equal(ulp_cuda_apply_prepare(weights, patch, NULL, &apply), ULP_OK);
+    assert_int_equal(ulp_cuda_apply_commit(apply, NULL), ULP_OK);
+    assert_memory_equal(old_weights, new_weights, sizeof old_weights);
+    ulp_cuda_weights_root(weights, &root);
+    assert_memory_equal(&root, &info.child, sizeof root);
+    assert_int_equal(ulp_cuda_apply_undo(apply), ULP_OK);
+    assert_memory_not_equal(old_weights, new_weights, sizeof old_weights);
+    ulp_cuda_apply_free(apply);
+
+    assert_int_equal(ulp_cuda_weights_audit(weights), ULP_OK);
+    old_weights[7] ^= 1;
+    assert_int_equal(ulp_cuda_weights_audit(weights), ULP_E_WRONG_BASE);
+    old_weights[7] ^= 1;
+    poisoned = 1;
+    assert_int_equal(ulp_cuda_apply(weights, patch, NULL, NULL), ULP_E_POISONED);
+    poisoned = 0;
+    assert_int_equal(ulp_cuda_apply(weights, patch, NULL, NULL), ULP_OK);
+    assert_memory_equal(old_weights, new_weights, sizeof old_weights);
+    ulp_patch_free(patch);
+    ulp_cuda_weights_trim(weights);
+    ulp_cuda_weights_free(weights);
+    ulp_weights_free(twin);
+}
+
+static void test_arguments(void **unused) {
+    (void)unused;
+    assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_diff(NULL, NULL, 0, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_apply(NULL, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_apply_commit(NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_apply_undo(NULL), ULP_E_USAGE);
+    ulp_cuda_apply_free(NULL);
+    ulp_cuda_weights_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_cannot_be_loaded),
+        cmocka_unit_test(test_a_step),
+        cmocka_unit_test(test_arguments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

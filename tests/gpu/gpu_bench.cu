@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digest, diff and encode beside the limits of device memory, in one run: gpu_bench [LOG2_ELEMENTS]. Exit
+// code 77 without a GPU. The follower's half is timed by gpu_decode_check.
+#include "cuda/digest.h"
+#include "gpu_bench.cuh"
+
+__global__ static void read_all(const uint4 *from, size_t count, unsigned *sink) {
+    const size_t stride = (size_t)gridDim.x * blockDim.x;
+    unsigned seen = 0;
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (; i + 3 * stride < count; i += 4 * stride) {
+        uint4 a = __ldcs(&from[i]), b = __ldcs(&from[i + stride]);
+        uint4 c = __ldcs(&from[i + 2 * stride]), d = __ldcs(&from[i + 3 * stride]);
+
+        seen |= a.x | a.y | a.z | a.w | b.x | b.y | b.z | b.w;
+        seen |= c.x | c.y | c.z | c.w | d.x | d.y | d.z | d.w;
+    }
+    if (seen == 0x12345678)
+        *sink = seen;
+}
+
+static void bench_digest(int log2_elements, uint64_t *device_sum) {
+    const size_t bytes = (size_t)2 << log2_elements;
+    void *weights;
+    float read_ms, digest_ms;
+
+    must(cudaMalloc(&weights, bytes), "allocating the weights");
+    must(cudaMemset(weights, 0x3c, bytes), "filling the weights");
+    read_ms = best_ms([&] {
+        read_all<<<132 * 8, 512>>>((const uint4 *)weights, bytes / 16, (unsigned *)device_sum);
+    });
+    digest_ms = best_ms([&] { cuda_digest_words(weights, bytes / 8, 0, device_sum, nullptr); });
+    printf("2^%d BF16 elements: read %.3f ms (%.0f GB/s), digest %.3f ms, %.2f times the read\n",
+           log2_elements, read_ms, (double)bytes / read_ms / 1e6, digest_ms, digest_ms / read_ms);
+    must(cudaFree(weights), "freeing");
+}
+
+int main(int argc, char **argv) {
+    const int log2_elements = argc > 1 ? atoi(argv[1]) : 30;
+    int devices = 0;
+    uint64_t *device_sum;
+
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
+        fprintf(stderr, "gpu_bench: no GPU\n");
+        return 77;
+    }
+    must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
+    bench_digest(log2_elements, device_sum);
+    encode_bench(log2_elements);
+    return 0;
+}

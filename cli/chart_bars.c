@@ -6,7 +6,7 @@
 #define BARS_MAX 96u
 #define Y_TICKS 5u
 #define ROW_HEIGHT 21.0
-#define ROW_NAME_MAX 190.0
+#define ROW_NAME_MAX 200.0
 
 /* Bars as they are drawn: of very many, `every` neighbours become one. */
 struct bars {

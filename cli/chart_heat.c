@@ -10,7 +10,7 @@
 #define ROW_HEIGHT_MAX 20.0
 #define ROW_HEIGHT_MIN 3.0
 #define HEAT_HEIGHT 320.0
-#define NAME_MAX 150.0
+#define NAME_MAX 200.0 /* "model.embed_tokens.weight" has space */
 #define NAME_LINE 13.0
 
 struct heat {

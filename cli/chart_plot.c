@@ -6,11 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#define LETTER                                                                                     \
-    6.7 /* mean width of one at the size that chart_style has; wide scripts have twice it */
+/* Mean width of one at the size that chart_style has, in DejaVu Sans, which is wider than what most
+ * readers have; wide scripts have twice it. */
+#define LETTER 7.4
 #define LEGEND_LINE 19.0
 #define SWATCH 26.0
-#define NAME_WIDTH_MAX 200.0
+#define NAME_WIDTH_MAX 230.0
 #define TITLE_LINE 20.0
 
 const struct range range_empty = {INFINITY, -INFINITY};

@@ -44,6 +44,12 @@ static const char style[] =
     ".facts dd{margin:0;font-size:1.2rem;font-variant-numeric:tabular-nums}\n"
     ".facts dd+dd{font-size:.8rem;color:var(--muted)}\n"
     ".table{overflow-x:auto;max-width:100%}\n"
+    /* A shadow at an edge beyond which there is more. */
+    ".table{background:linear-gradient(to right,var(--bg) 50%,transparent) local 0 0/32px 100% "
+    "no-repeat,linear-gradient(to left,var(--bg) 50%,transparent) local 100% 0/32px 100% "
+    "no-repeat,\n"
+    "linear-gradient(to right,var(--grid),transparent) 0 0/14px 100% no-repeat,"
+    "linear-gradient(to left,var(--grid),transparent) 100% 0/14px 100% no-repeat}\n"
     "table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}\n"
     "summary{cursor:pointer;font-size:.87rem;padding:.3em 0}\n"
     "th,td{padding:.25em .5em;border-bottom:1px solid var(--grid);text-align:left;"

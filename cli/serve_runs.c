@@ -81,8 +81,6 @@ static void keep_unfound(struct listing *listing) {
             listing->found[listing->count++] = listing->old->list[i];
         listing->old->list[i] = NULL;
     }
-    if (listing->count)
-        qsort(listing->found, listing->count, sizeof *listing->found, by_name);
 }
 
 /* What was found takes the place of what was known. */
@@ -97,6 +95,7 @@ static enum ulp_status keep(struct serve_runs *runs, const struct listing *listi
         return ulp_fail(ULP_E_NOMEM, "out of memory for runs");
     }
     memcpy(list, listing->found, listing->count * sizeof *list);
+    qsort(list, listing->count, sizeof *list, by_name); /* stores have "rl-2" before "rl" */
     runs->count = listing->count;
     return ULP_OK;
 }

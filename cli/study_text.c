@@ -95,7 +95,7 @@ static void print_figures(const struct study *study) {
 static void print_sizes(const struct study *study) {
     printf("\n%-*s", TITLE_WIDTH, "bytes of a patch, on average");
     for (unsigned i = 0; i < study->interval_count; i++)
-        printf(" %9s%2u", "every", study->intervals[i].k);
+        printf(" %8s %2u", "every", study->intervals[i].k);
     printf(" %8s  how\n", "bits");
     for (unsigned e = 0; e < STUDY_ENCODINGS; e++) {
         const struct study_encoding first = study_encoding(&study->intervals[0], e);
@@ -186,7 +186,7 @@ static void print_groups(const struct study *study, bool layers) {
 
     printf("\nelements that change, by %s\n", layers ? "layer" : "kind of tensor");
     for (unsigned i = 0; i < study->interval_count; i++)
-        printf("%9s%2u", "every", study->intervals[i].k);
+        printf("%8s %2u", "every", study->intervals[i].k);
     printf("%s  where\n", study->quick ? "" : "     bits");
     for (size_t i = 0; i < count && i < GROUPS_SHOWN; i++)
         print_group(study, i, layers);

@@ -142,6 +142,29 @@ class Browser:
 KEYS = {"Tab": 9, "Enter": 13, "Space": 32}
 
 
+# Boxes beyond the edge of the page; words of charts beyond the edge of theirs, or on top of each other.
+MISPLACED = """(() => {
+const found = [], width = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth > width) found.push('the page is scrolled sideways');
+for (const e of document.querySelectorAll('h1,h2,h3,p,li,figure,figure svg,figcaption,dl div,button,summary,.table')) {
+    const box = e.getBoundingClientRect();
+    if (box.left < -0.5 || box.right > width + 0.5) found.push('beyond the edge: ' + e.outerHTML.slice(0, 80));
+}
+for (const chart of document.querySelectorAll('svg.chart')) {
+    const around = chart.getBoundingClientRect();
+    const words = Array.from(chart.querySelectorAll('text')).map(e => [e.textContent, e.getBoundingClientRect()]);
+    words.forEach(([text, box], i) => {
+        if (box.left < around.left - 1 || box.right > around.right + 1 || box.top < around.top - 1 || box.bottom > around.bottom + 1)
+            found.push('beyond its chart: ' + text);
+        for (const [other, its] of words.slice(0, i))
+            if (Math.min(box.right, its.right) - Math.max(box.left, its.left) > 1 &&
+                Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top) > 2)
+                found.push('on top of each other: ' + other + ' and ' + text);
+    });
+}
+return found })()"""
+
+
 class Page:
     def __init__(self, browser, session):
         self.browser, self.session = browser, session
@@ -185,6 +208,10 @@ class Page:
 
     def colours(self, scheme):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def misplaced(self):
+        """What a reader could not read, or not at once."""
+        return self.evaluate(MISPLACED)
 
     def count(self, selector):
         """Of elements, also where scripts are off; 0 while a page is just being replaced."""

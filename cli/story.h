@@ -122,4 +122,7 @@ uint64_t story_lag(const struct story *story, const struct story_follower *follo
 double story_active_last(const struct story_follower *follower);
 double story_active_median(const struct story_follower *follower);
 
+/* The middle one of those that are finite, which are put in order; NaN if there is none. */
+double story_median(double *numbers, size_t count);
+
 #endif

@@ -44,10 +44,17 @@ static void forget(double *numbers, size_t count) {
         numbers[i] = NAN;
 }
 
+/* NaN for true, false and null too. */
 static double number_of(const char *text) {
-    const double number = strtod(text, NULL);
+    const double number = *text == '-' || (*text >= '0' && *text <= '9') ? strtod(text, NULL) : NAN;
 
     return isfinite(number) ? number : NAN;
+}
+
+static double time_of(const char *text) {
+    const double number = number_of(text);
+
+    return number >= 0 ? number : NAN;
 }
 
 static bool take_count(struct line *line, const char *path, const char *value) {
@@ -70,7 +77,7 @@ static void take_phase(struct line *line, const char *name, const char *value) {
         const size_t length = strlen(run_phase_names[i]);
 
         if (!strncmp(name, run_phase_names[i], length) && !strcmp(name + length, "_ms"))
-            line->phases_ms[i] = number_of(value);
+            line->phases_ms[i] = time_of(value);
     }
 }
 
@@ -106,12 +113,11 @@ static void take_value(void *user, const char *path, const char *value, int is_t
     } else if (!strcmp(path, "fresh")) {
         line->fresh = !strcmp(value, "true");
     } else if (!strcmp(path, "publish_to_active_ms")) {
-        line->publish_to_active_ms = *value == '-' ? NAN : number_of(value);
+        line->publish_to_active_ms = time_of(value);
     } else if (!strncmp(path, "phases.", 7)) {
         take_phase(line, path + 7, value);
     } else if (!strncmp(path, "notes.", 6)) {
-        if (*value == '-' || (*value >= '0' && *value <= '9'))
-            take_note(line, path + 6, value);
+        take_note(line, path + 6, value);
     } else {
         take_count(line, path, value);
     }

@@ -246,6 +246,16 @@ class Figures(ReportCase):
         again, _ = self.report()
         self.assertGreater(again["bytes"], first["bytes"])
 
+    def test_pipes_are_written_to(self):
+        """And not replaced: a device would be lost to everybody."""
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.processes.append(reader)
+        self.json("report", *self.place(), "-o", pipe)
+        self.assertTrue(pipe.is_fifo())
+        self.assertTrue(reader.communicate(timeout=60)[0].startswith(b"<!DOCTYPE html>"))
+
 
 class Missing(ReportCase):
     def test_one_version_and_no_word(self):
@@ -351,6 +361,18 @@ class Hostile(ReportCase):
         self.assertTrue(summary["told"])
         self.assertNotIn("<script", page.text)
         self.assertIsNotNone(page.figure("Bytes of each step"))
+
+    def test_steps_and_times_at_their_ends(self):
+        """Where the next number is thousands away, and where a quotient is beyond all numbers."""
+        for number, path in enumerate(self.make_steps(3)):
+            self.publish(path, "--step", 2**64 - 3 + number, "--tell", "t", "--note", f"reward={1 + number * 2.3e-16!r}")
+        folder = self.store / "rl" / "told" / "far"
+        folder.mkdir()
+        lines = [{"event": "follow", "held_version": 2, "held_step": 2**64 - 1, "told_ms": 2**64 - 1, "fresh": True,
+                  "publish_to_active_ms": value} for value in (1e-240, 1e240)]
+        (folder / "00000001").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        page = self.report()[1]
+        self.assertNotIn("1970-", page.text)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -537,6 +538,13 @@ class Pages(Served):
             return self.ask("/~/figures/rl", If_None_Match=answer.headers["etag"]).code == 200
         self.wait_for(changed)
         self.assertEqual(self.ask("/~/figures/rl", "HEAD").body, b"")
+
+    def test_a_run_that_is_deleted_is_not_shown(self):
+        self.serve("--run", "rl")
+        self.assertIn(b"Newest version", self.ask("/~/figures/rl").body)
+        shutil.rmtree(self.store / "rl")
+        self.wait_for(lambda: b"Newest version" not in self.ask("/~/figures/rl").body)
+        self.assertIn(b"The run has no version yet.", self.ask("/~/run/rl").body)
 
     def test_runs_of_any_name(self):
         """Names that look like pages, and pages that look like names."""

@@ -216,6 +216,33 @@ class InPipes(TopCase):
         self.assertNotIn(b"\x1b", rest)
         self.assertNotIn(b"\x07", rest)
 
+    def tell(self, name, *lines):
+        place = self.store / "rl" / "told" / name
+        place.mkdir(parents=True)
+        (place / "00000001").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def test_numbers_do_not_run_into_each_other(self):
+        """A number that is too wide is cut, and says so; the widest that are usual are not."""
+        self.publish(self.models[0], "--step", 2**64 - 1)
+        self.tell("t", {"event": "publish", "version": 0, "fresh": True, "notes": {"reward": -1.7e308},
+                        "phases": {"encode_ms": 6.6e6, "store_ms": 6.6e6}})
+        self.assertRegex(self.once(), r"(?m)^ +0 1844674~ .* 110\.0 min 110\.0 min$")
+        self.assertIn(f"step {2**64 - 1} ", self.once())
+
+    def test_numbers_at_their_ends(self):
+        self.publish_all()
+        self.tell("t", *({"event": "publish", "version": version, "notes": {"reward": (-1) ** version * 1.7e308}}
+                         for version in range(5)))
+        follow = {"event": "follow", "held_version": 4, "told_ms": 2**64 - 1, "fresh": True}
+        self.tell("w", {**follow, "publish_to_active_ms": 1.6e308}, {**follow, "publish_to_active_ms": 1.6e308},
+                  {**follow, "publish_to_active_ms": None, "phases": {"fetch_ms": None}})
+        shown = self.once()
+        self.assertRegex(shown, r"(?m)^reward .* #_#_# ")
+        self.assertRegex(shown, r"(?m)^w .* 0\.0 s +0$", "what is told from the future was just told")
+        follower, = json.loads(self.once("--json"))["followers"]
+        self.assertEqual(follower["publish_to_active_median_ms"], 1.6e308)
+        self.assertEqual(follower["publish_to_active_ms"], 1.6e308, "null is no number")
+
     def test_a_store_that_cannot_be_listed(self):
         self.publish_telling()
         handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=self.store)

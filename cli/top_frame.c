@@ -32,7 +32,7 @@ static struct readable readable_ms(double ms) {
     else if (ms < 1000 * 86400e3)
         snprintf(out.text, sizeof out.text, "%.1f d", ms / 86400e3);
     else
-        snprintf(out.text, sizeof out.text, "%.3g d", ms / 86400e3);
+        snprintf(out.text, sizeof out.text, ms < 1e6 * 86400e3 ? "%.0f d" : "%.0e d", ms / 86400e3);
     return out;
 }
 

@@ -278,6 +278,12 @@ class OnTerminals(TopCase):
                 self.assertTrue(any(line.startswith("w-1") for line in frame), frame)
                 self.assertTrue(any(line.startswith("reward") for line in frame), frame)
 
+    def test_a_terminal_that_does_not_know_its_size(self):
+        self.publish_telling()
+        terminal = self.top(0, 0)
+        terminal.shows("run rl")
+        self.assertLessEqual(len(terminal.frame()), 24)
+
     def test_resize(self):
         self.publish_telling()
         terminal = self.top(120, 40)

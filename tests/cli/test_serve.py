@@ -562,6 +562,19 @@ class Pages(Served):
         for path in ("/~/run/none", "/~/figures/none"):
             self.assertEqual(self.ask(path).code, 404)
 
+    def test_thousands_of_runs(self):
+        """Those that are not shown cost little: nobody waits for a minute."""
+        for number in range(2500):
+            log = self.store / f"run-{number:04}" / "log"
+            log.mkdir(parents=True)
+            (log / f"{1:020}").write_bytes(b"?")
+        self.serve()
+        began = time.monotonic()
+        listed = self.ask("/").body.decode()
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual(listed.count("<li>"), 256)
+        self.assertIn("There are more", listed)
+
     def test_many_ask_for_pages(self):
         """Pages are made one after the other; nobody who fetches objects waits for them."""
         self.serve()

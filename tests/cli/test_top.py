@@ -17,7 +17,7 @@ import time
 
 import cli_case
 from cli_case import run
-from run_case import NO_RUN, UNSUPPORTED, USAGE, RunCase
+from run_case import IO, NO_RUN, UNSUPPORTED, USAGE, RunCase
 
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[0m\x1b[?25h\x1b[?1049l"
 # what a frame may be drawn with: home, clear, styles
@@ -157,6 +157,12 @@ class InPipes(TopCase):
         self.assertEqual((story["version"], story["steps"][1]["notes"]), (1, {"reward": 1}))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0)
+
+    def test_json_that_cannot_be_written(self):
+        self.publish_all()
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = self.start("top", *self.place(), "--json", "--interval", 10, stdout=full)
+            self.assertEqual(done.wait(60), IO)
 
     def test_without_tellings(self):
         self.publish_all()

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 
 import cli_case
 from cli_case import moved, run, weights, write_model
-from run_case import NO_RUN, NOT_FOUND, PHASES, USAGE, RunCase
+from run_case import NO_RUN, NOT_FOUND, PHASES, SIGNATURE, USAGE, RunCase
 
 SVG = "{http://www.w3.org/1999/xhtml}"  # inline, so in the namespace of the page
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "%": 0.01}
@@ -331,6 +331,19 @@ class Missing(ReportCase):
 
 
 class Hostile(ReportCase):
+    def test_keys(self):
+        """Another's run has no page, whether or not its weights are looked at."""
+        for name in ("ours", "theirs"):
+            self.assertEqual(run("keygen", self.dir / name).returncode, 0)
+        for number, path in enumerate(self.make_steps(2)):
+            self.publish(path, "--step", number, "--sign", self.dir / "ours")
+        self.assertEqual(len(self.report("--trust", self.dir / "ours.pub")[0]["replayed"]), 1)
+        (self.dir / "report.html").unlink()
+        for more in ([], ["--no-replay"]):
+            self.fails(SIGNATURE, "not trusted", "report", *self.place(), "-o", self.dir / "report.html", "--trust",
+                       self.dir / "theirs.pub", *more)
+        self.assertFalse((self.dir / "report.html").exists())
+
     def test_names(self):
         """Tensors, followers, notes and the rest may be called anything; nothing of it is markup."""
         tensors = {HOSTILE: weights(300, 1), "layers.0." + HOSTILE: weights(300, 2), "\x1b[31m\x07\u2028": weights(300, 3),

@@ -230,6 +230,10 @@ static void test_numbers_end(void **unused) {
     struct ulp_teller *teller = teller_of(store, "w");
 
     (void)unused;
+    put_text(store, "run/told/w/deeper/99999999", "{\"n\":0}\n"); /* not one of ours */
+    assert_ok(ulp_teller_tell(teller, "{}"));
+    ulp_teller_close(teller);
+    teller = teller_of(store, "w");
     put_text(store, "run/told/w/99999999", "{\"n\":1}\n");
     assert_fails(ulp_teller_tell(teller, "{}"), ULP_E_LIMIT, "another name");
     ulp_teller_close(teller);

@@ -25,6 +25,7 @@
 #define STORY_STEPS_MAX 65536u
 #define STORY_NOTES_MAX 9u
 #define STORY_NOTE_NAME_BYTES 32u        /* with the NUL */
+#define STORY_FOLLOWERS_MAX 4096u        /* then whoever is silent for longest is forgotten */
 #define STORY_ACTIVATIONS_MAX 1024u      /* of one follower */
 #define STORY_ALL_ACTIVATIONS (1u << 18) /* of all together */
 

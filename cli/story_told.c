@@ -208,13 +208,32 @@ static size_t follower_place(const struct story *story, const char *name) {
     return low;
 }
 
+/* Names may come and go for as long as somebody looks on. */
+static void forget_longest_silent(struct story *story) {
+    struct story_follower *silent = story->followers;
+
+    for (size_t i = 1; i < story->follower_count; i++) {
+        if (story->followers[i].told_ms < silent->told_ms)
+            silent = &story->followers[i];
+    }
+    story->inside->activation_count -= silent->activation_count;
+    free(silent->activations);
+    story->follower_count--;
+    memmove(silent, silent + 1,
+            (story->follower_count - (size_t)(silent - story->followers)) * sizeof *silent);
+}
+
 /* NULL when there is no memory for it. */
 static struct story_follower *follower_of(struct story *story, const char *name) {
-    const size_t at = follower_place(story, name);
+    size_t at = follower_place(story, name);
     struct story_follower *place;
 
     if (at < story->follower_count && !strcmp(story->followers[at].name, name))
         return &story->followers[at];
+    if (story->follower_count == STORY_FOLLOWERS_MAX) {
+        forget_longest_silent(story);
+        at = follower_place(story, name);
+    }
     if (!grow(&story->followers, story->follower_count, sizeof *story->followers,
               &story->inside->follower_room))
         return NULL;

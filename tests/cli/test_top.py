@@ -11,6 +11,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import termios
 import threading
 import time
@@ -157,6 +158,28 @@ class InPipes(TopCase):
         self.assertEqual((story["version"], story["steps"][1]["notes"]), (1, {"reward": 1}))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0)
+
+    def test_followers_come_and_go(self):
+        """Whoever looks on for long remembers those that told last, and no more than so many."""
+        self.publish_all()
+        told = self.store / "rl" / "told"
+        process = self.start("top", *self.place(), "--json", "--interval", 10, stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        for life in (1, 2):
+            aside = self.dir / f"told-{life}"
+            for number in range(3000):
+                folder = aside / f"w-{number}-{life}"
+                folder.mkdir(parents=True)
+                line = {"event": "follow", "held_version": 4, "told_ms": life * 5000 + number, "fresh": True,
+                        "publish_to_active_ms": 1}
+                (folder / "00000001").write_text(json.dumps(line) + "\n")
+            if told.exists():
+                told.rename(self.dir / "old")
+            aside.rename(told)
+            story = json.loads(process.stdout.readline())
+        names = {follower["name"] for follower in story["followers"]}
+        heard = [(number, 1) for number in range(1904, 3000)] + [(number, 2) for number in range(3000)]
+        self.assertEqual(names, {f"w-{number}-{life}" for number, life in heard})
 
     def test_json_that_cannot_be_written(self):
         self.publish_all()

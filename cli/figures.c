@@ -44,7 +44,7 @@ static void size_facts(struct text *out, const struct story *story) {
     }
     if (sum.changed > 0) {
         snprintf(more, sizeof more, "%.2f bits for each change", 8 * sum.patch / sum.changed);
-        page_fact(out, "All patches", readable_bytes((uint64_t)sum.patch).text, more);
+        page_fact(out, "All patches", chart_number(sum.patch, CHART_BYTES).text, more);
     }
     if (sum.patch > 0 && sum.full > 0) {
         snprintf(value, sizeof value, "%.1fx", sum.full / sum.patch);
@@ -79,7 +79,7 @@ static void follower_facts(struct text *out, const struct story *story) {
     for (size_t i = 0; medians && i < story->follower_count; i++)
         medians[i] = story_active_median(&story->followers[i]) / 1e3;
     if (story->follower_count && medians) {
-        const double median = figure_median(medians, story->follower_count);
+        const double median = story_median(medians, story->follower_count);
 
         snprintf(value, sizeof value, "%zu", story->follower_count);
         snprintf(more, sizeof more, "%zu hold the newest version", current);

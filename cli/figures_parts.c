@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/figures_parts.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+/* The end of the year 9999: whose clock says more is not asked for the time. */
+#define FIGURE_TIME_MS_MAX UINT64_C(253402300799999)
 
 void *figure_memory(struct text *out, size_t count, size_t bytes) {
     void *memory = calloc(count + 1, bytes);
@@ -45,32 +47,13 @@ double *figure_steps(struct text *out, const struct story *story) {
 }
 
 struct figure_time figure_time(uint64_t time_ms) {
-    const time_t seconds = (time_t)(time_ms / 1000 < INT64_MAX / 2000 ? time_ms / 1000 : 0);
+    const time_t seconds = (time_t)(time_ms / 1000);
     struct figure_time out = {"-"};
     struct tm parts;
 
-    if (gmtime_r(&seconds, &parts))
+    if (time_ms <= FIGURE_TIME_MS_MAX && gmtime_r(&seconds, &parts))
         strftime(out.text, sizeof out.text, "%Y-%m-%d %H:%M:%S", &parts);
     return out;
-}
-
-static int ascending(const void *x, const void *y) {
-    const double a = *(const double *)x, b = *(const double *)y;
-
-    return a < b ? -1 : a > b;
-}
-
-double figure_median(double *values, size_t count) {
-    size_t known = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        if (isfinite(values[i]))
-            values[known++] = values[i];
-    }
-    if (!known)
-        return NAN;
-    qsort(values, known, sizeof *values, ascending);
-    return known % 2 ? values[known / 2] : values[known / 2 - 1] / 2 + values[known / 2] / 2;
 }
 
 void figure_notef(struct text *out, const char *format, ...) {

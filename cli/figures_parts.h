@@ -22,9 +22,6 @@ struct figure_time {
 };
 struct figure_time figure_time(uint64_t time_ms);
 
-/* The middle one of those that are finite, which are put in order; NaN if there is none. */
-double figure_median(double *values, size_t count);
-
 /* page_note() with words made like printf()'s. */
 void figure_notef(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LINE_BYTES 1024u
 #define LEVELS 8u
@@ -67,10 +68,14 @@ void frame_styled(struct frame *frame, enum frame_style style, const char *forma
 
 void frame_cell(struct frame *frame, enum frame_style style, int width, const char *text) {
     const unsigned columns = (unsigned)(width < 0 ? -width : width);
+    const int room = width < 0 ? -width : width - 1; /* a number does not touch the one before it */
+    const bool cut = strlen(text) > (size_t)room;
+    char cell[LINE_BYTES];
 
+    snprintf(cell, sizeof cell, "%.*s%s", cut ? room - 1 : room, text, cut ? "~" : "");
     frame->full = frame->full || frame->column + columns > frame->width;
     if (!frame->full)
-        frame_styled(frame, style, "%*.*s", width, (int)columns, text);
+        frame_styled(frame, style, "%*s", width, cell);
 }
 
 void frame_go_to(struct frame *frame, unsigned column) {
@@ -99,8 +104,10 @@ static void put_level(struct frame *frame, unsigned level) {
     frame->column++;
 }
 
+/* Of halves, since the difference of two numbers may be none. */
 static unsigned level_of(double value, double least, double greatest) {
-    const double share = greatest > least ? (value - least) / (greatest - least) : 0.5;
+    const double share =
+        greatest > least ? (value / 2 - least / 2) / (greatest / 2 - least / 2) : 0.5;
 
     return share >= 1 ? LEVELS - 1 : (unsigned)(share * LEVELS);
 }

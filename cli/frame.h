@@ -32,7 +32,7 @@ void frame_styled(struct frame *frame, enum frame_style style, const char *forma
     __attribute__((format(printf, 3, 4)));
 
 /* A column of a table, right-aligned, or left if `width` is negative: all of it, or, where that does
- * not fit any more, nothing. Longer text is cut. */
+ * not fit any more, nothing. Longer text is cut, with a '~' at its end. */
 void frame_cell(struct frame *frame, enum frame_style style, int width, const char *text);
 
 /* Spaces up to a column, from 0. */

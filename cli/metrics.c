@@ -2,12 +2,10 @@
 #include "cli/metrics.h"
 
 #include "cli/prometheus.h"
+#include "cli/whole_file.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 static void print_state(const struct prometheus *page, const struct metrics *m) {
     if (m->holds) {
@@ -61,37 +59,21 @@ static void print_counters(const struct prometheus *page, const struct metrics *
                           (double)run_phase_ns(&total->phases, i) / 1e9);
 }
 
-/* Hidden, and with another ending: collectors leave it alone. */
-static enum ulp_status unfinished_name(const char *path, char *ret_name) {
-    const char *slash = strrchr(path, '/');
-    const int folder = slash ? (int)(slash + 1 - path) : 0;
-
-    if (snprintf(ret_name, PATH_MAX, "%.*s.%s.%ld", folder, path, path + folder, (long)getpid()) >=
-        PATH_MAX)
-        return ulp_fail(ULP_E_NAME, "the path '%s' is too long", path);
-    return ULP_OK;
-}
-
 enum ulp_status metrics_write(const struct metrics *metrics) {
     struct prometheus page = {.run = metrics->run};
-    char unfinished[PATH_MAX];
-    enum ulp_status status = ULP_OK;
-    bool written;
+    enum ulp_status status;
+    char *text = NULL;
+    size_t bytes = 0;
 
     if (!metrics->path)
         return ULP_OK;
-    status = unfinished_name(metrics->path, unfinished);
-    if (status)
-        return status;
-    page.file = fopen(unfinished, "w");
+    page.file = open_memstream(&text, &bytes);
     if (!page.file)
-        return ulp_fail(ULP_E_IO, "cannot write '%s': %s", unfinished, strerror(errno));
+        return ulp_fail(ULP_E_NOMEM, "out of memory for a page of metrics");
     print_state(&page, metrics);
     print_counters(&page, metrics);
-    written = !ferror(page.file);
-    if (fclose(page.file) || !written || rename(unfinished, metrics->path)) {
-        status = ulp_fail(ULP_E_IO, "cannot write '%s': %s", metrics->path, strerror(errno));
-        unlink(unfinished);
-    }
-    return status;
+    status = fclose(page.file) ? ulp_fail(ULP_E_NOMEM, "out of memory for a page of metrics")
+                               : whole_file_write(metrics->path, text, bytes);
+    free(text);
+    return status && status != ULP_E_NOMEM ? ULP_E_IO : status; /* which may pass */
 }

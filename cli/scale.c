@@ -12,6 +12,9 @@
 #define SMALLEST 1e-250
 #define LARGEST_SUMMAND 1e200
 
+/* Numbers whose difference is a smaller share of them are one: there is no room for ticks between. */
+#define CLOSE 1e-12
+
 struct unit {
     double divisor;
     const char *suffix;
@@ -65,6 +68,8 @@ struct chart_number chart_number(double value, enum chart_unit unit) {
         snprintf(out.text, sizeof out.text, "%.0f", value);
     else if (unit == CHART_PLAIN)
         snprintf(out.text, sizeof out.text, "%.6g", value);
+    else if (fabs(number) >= 1e9) /* digits to the edge of the page would be cut */
+        snprintf(out.text, sizeof out.text, "%.3g%s", number, in.suffix);
     else if (number == 0 || (in.divisor == 1 && unit != CHART_SECONDS))
         snprintf(out.text, sizeof out.text, "%.0f%s", number, in.suffix);
     else if (unit == CHART_PERCENT && fabs(number) < 1)
@@ -199,7 +204,9 @@ static void make_log(struct scale *scale, unsigned wanted) {
 
 /* A single number, or none, still needs something around it. */
 static void widen(struct scale *scale, bool tight) {
-    if (scale->high - scale->low > SMALLEST)
+    const double close = CLOSE * fmax(fabs(scale->low), fabs(scale->high));
+
+    if (scale->high - scale->low > fmax(SMALLEST, close))
         return;
     if (fabs(scale->low) <= SMALLEST)
         scale->low = 0;
@@ -211,8 +218,8 @@ static void widen(struct scale *scale, bool tight) {
     else if (!tight)
         scale->high = 1;
     else if (scale->unit == CHART_WHOLE || scale->low == 0) {
-        scale->low -= 0.5;
-        scale->high += 0.5;
+        scale->low -= fmax(0.5, close);
+        scale->high += fmax(0.5, close);
     } else {
         const double around = fabs(scale->low) / 10;
 
@@ -252,7 +259,7 @@ bool scale_shows(const struct scale *scale, double value) {
 
 double scale_share(const struct scale *scale, double value) {
     if (scale->log)
-        return log(value / scale->low) / log(scale->high / scale->low);
+        return (log(value) - log(scale->low)) / (log(scale->high) - log(scale->low));
     return (value - scale->low) / (scale->high - scale->low);
 }
 

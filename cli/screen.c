@@ -15,6 +15,7 @@
 
 #define COLUMNS_DEFAULT 100u
 #define COLUMNS_MAX 1000u
+#define ROWS_DEFAULT 24u
 #define ROWS_MAX 1000u
 
 static const char enter_codes[] = "\033[?1049h\033[?25l";
@@ -138,7 +139,7 @@ void screen_size(unsigned *ret_columns, unsigned *ret_rows) {
         return;
     }
     *ret_columns = from_environment("COLUMNS", COLUMNS_MAX, COLUMNS_DEFAULT);
-    *ret_rows = from_environment("LINES", ROWS_MAX, 0);
+    *ret_rows = from_environment("LINES", ROWS_MAX, ROWS_DEFAULT);
 }
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGPIPE, SIGXCPU};

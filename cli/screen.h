@@ -15,7 +15,7 @@
 bool screen_is_there(void);
 
 /* Columns and rows of the terminal on standard output, now; else what COLUMNS and LINES say, else
- * 100 and 0: as many as it takes. */
+ * 100 and 24. */
 void screen_size(unsigned *ret_columns, unsigned *ret_rows);
 
 void screen_enter(void);

@@ -14,6 +14,9 @@
 #define LOOK_NS 200000000u
 #define LIST_NS 1000000000u
 
+/* After a listing there is none for so many times as long as it took. */
+#define LIST_REST_TIMES 8u
+
 static bool is_fresh(uint64_t at_ns, uint64_t for_ns) {
     return at_ns && now_ns() - at_ns < for_ns;
 }
@@ -61,7 +64,7 @@ static enum ulp_status hear_name(void *user, const char *name) {
         return ULP_OK;
     if (listing->count == LIMIT_SERVE_RUNS) {
         listing->more = true;
-        return ULP_OK;
+        return ULP_E_CANCELLED; /* nobody asks how many more there are */
     }
     listing->found[listing->count] = take(listing->old, name);
     if (!listing->found[listing->count])
@@ -102,15 +105,19 @@ static enum ulp_status keep(struct serve_runs *runs, const struct listing *listi
 
 enum ulp_status serve_runs_list(struct serve_runs *runs, const struct serve_objects *objects) {
     struct listing listing = {.objects = objects, .old = runs};
+    const uint64_t began_ns = now_ns();
     enum ulp_status status, kept;
 
-    if (is_fresh(runs->listed_ns, LIST_NS))
+    if (is_fresh(runs->listed_ns, runs->rest_ns))
         return ULP_OK;
     status = objects->run ? hear_name(&listing, objects->run)
                           : run_names(objects->store, hear_name, &listing);
+    if (listing.more)
+        status = ULP_OK;
     if (status)
         keep_unfound(&listing);
     kept = keep(runs, &listing);
+    runs->rest_ns = LIST_NS + LIST_REST_TIMES * (now_ns() - began_ns);
     return status ? status : kept;
 }
 

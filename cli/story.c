@@ -225,7 +225,11 @@ enum ulp_status story_refresh(struct story *story) {
     if (status || !before || story->inside->idle % LOOK_BACK_EVERY != LOOK_BACK_EVERY - 1)
         return status;
     status = look_back(story);
-    return status || story->inside->next ? status : story_refresh(story);
+    if (status || story->inside->next)
+        return status;
+    status = story_refresh(story);
+    story->changed = true; /* also if there is no run any more */
+    return status;
 }
 
 /* ---- questions ---- */
@@ -282,16 +286,23 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+double story_median(double *numbers, size_t count) {
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(numbers[i]))
+            numbers[known++] = numbers[i];
+    }
+    if (!known)
+        return NAN;
+    qsort(numbers, known, sizeof *numbers, by_size);
+    return known % 2 ? numbers[known / 2] : numbers[known / 2 - 1] / 2 + numbers[known / 2] / 2;
+}
+
 double story_active_median(const struct story_follower *follower) {
     double times[STORY_ACTIVATIONS_MAX];
-    size_t count = 0;
 
-    for (size_t i = 0; i < follower->activation_count; i++) {
-        if (!isnan(follower->activations[i].publish_to_active_ms))
-            times[count++] = follower->activations[i].publish_to_active_ms;
-    }
-    if (!count)
-        return NAN;
-    qsort(times, count, sizeof times[0], by_size);
-    return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
+    for (size_t i = 0; i < follower->activation_count; i++)
+        times[i] = follower->activations[i].publish_to_active_ms;
+    return story_median(times, follower->activation_count);
 }

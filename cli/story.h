@@ -25,6 +25,7 @@
 #define STORY_STEPS_MAX 65536u
 #define STORY_NOTES_MAX 9u
 #define STORY_NOTE_NAME_BYTES 32u        /* with the NUL */
+#define STORY_FOLLOWERS_MAX 4096u        /* then whoever is silent for longest is forgotten */
 #define STORY_ACTIVATIONS_MAX 1024u      /* of one follower */
 #define STORY_ALL_ACTIVATIONS (1u << 18) /* of all together */
 
@@ -121,5 +122,8 @@ uint64_t story_lag(const struct story *story, const struct story_follower *follo
 /* Of publish_to_active_ms; NaN where none was told. */
 double story_active_last(const struct story_follower *follower);
 double story_active_median(const struct story_follower *follower);
+
+/* The middle one of those that are finite, which are put in order; NaN if there is none. */
+double story_median(double *numbers, size_t count);
 
 #endif

@@ -44,10 +44,17 @@ static void forget(double *numbers, size_t count) {
         numbers[i] = NAN;
 }
 
+/* NaN for true, false and null too. */
 static double number_of(const char *text) {
-    const double number = strtod(text, NULL);
+    const double number = *text == '-' || (*text >= '0' && *text <= '9') ? strtod(text, NULL) : NAN;
 
     return isfinite(number) ? number : NAN;
+}
+
+static double time_of(const char *text) {
+    const double number = number_of(text);
+
+    return number >= 0 ? number : NAN;
 }
 
 static bool take_count(struct line *line, const char *path, const char *value) {
@@ -70,7 +77,7 @@ static void take_phase(struct line *line, const char *name, const char *value) {
         const size_t length = strlen(run_phase_names[i]);
 
         if (!strncmp(name, run_phase_names[i], length) && !strcmp(name + length, "_ms"))
-            line->phases_ms[i] = number_of(value);
+            line->phases_ms[i] = time_of(value);
     }
 }
 
@@ -106,12 +113,11 @@ static void take_value(void *user, const char *path, const char *value, int is_t
     } else if (!strcmp(path, "fresh")) {
         line->fresh = !strcmp(value, "true");
     } else if (!strcmp(path, "publish_to_active_ms")) {
-        line->publish_to_active_ms = *value == '-' ? NAN : number_of(value);
+        line->publish_to_active_ms = time_of(value);
     } else if (!strncmp(path, "phases.", 7)) {
         take_phase(line, path + 7, value);
     } else if (!strncmp(path, "notes.", 6)) {
-        if (*value == '-' || (*value >= '0' && *value <= '9'))
-            take_note(line, path + 6, value);
+        take_note(line, path + 6, value);
     } else {
         take_count(line, path, value);
     }
@@ -202,13 +208,32 @@ static size_t follower_place(const struct story *story, const char *name) {
     return low;
 }
 
+/* Names may come and go for as long as somebody looks on. */
+static void forget_longest_silent(struct story *story) {
+    struct story_follower *silent = story->followers;
+
+    for (size_t i = 1; i < story->follower_count; i++) {
+        if (story->followers[i].told_ms < silent->told_ms)
+            silent = &story->followers[i];
+    }
+    story->inside->activation_count -= silent->activation_count;
+    free(silent->activations);
+    story->follower_count--;
+    memmove(silent, silent + 1,
+            (story->follower_count - (size_t)(silent - story->followers)) * sizeof *silent);
+}
+
 /* NULL when there is no memory for it. */
 static struct story_follower *follower_of(struct story *story, const char *name) {
-    const size_t at = follower_place(story, name);
+    size_t at = follower_place(story, name);
     struct story_follower *place;
 
     if (at < story->follower_count && !strcmp(story->followers[at].name, name))
         return &story->followers[at];
+    if (story->follower_count == STORY_FOLLOWERS_MAX) {
+        forget_longest_silent(story);
+        at = follower_place(story, name);
+    }
     if (!grow(&story->followers, story->follower_count, sizeof *story->followers,
               &story->inside->follower_room))
         return NULL;

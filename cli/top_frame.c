@@ -29,20 +29,21 @@ static struct readable readable_ms(double ms) {
         snprintf(out.text, sizeof out.text, "%.1f min", ms / 60e3);
     else if (ms < 48 * 3600e3)
         snprintf(out.text, sizeof out.text, "%.1f h", ms / 3600e3);
+    else if (ms < 1000 * 86400e3)
+        snprintf(out.text, sizeof out.text, "%.1f d", ms / 86400e3);
     else
-        snprintf(out.text, sizeof out.text, "%.1f d", fmin(ms / 86400e3, 1e6));
+        snprintf(out.text, sizeof out.text, ms < 1e6 * 86400e3 ? "%.0f d" : "%.0e d", ms / 86400e3);
     return out;
 }
 
 /* Clocks differ: what is told from the future has just happened. */
 static struct readable age_of(uint64_t time_ms) {
-    const uint64_t now = wall_ms();
+    const uint64_t now = wall_ms(), age = now > time_ms ? now - time_ms : 0;
     struct readable out;
 
-    if (now >= time_ms + 10000)
-        return readable_ms((double)(now - time_ms));
-    snprintf(out.text, sizeof out.text, "%.1f s",
-             now > time_ms ? (double)(now - time_ms) / 1e3 : 0);
+    if (age >= 10000)
+        return readable_ms((double)age);
+    snprintf(out.text, sizeof out.text, "%.1f s", (double)age / 1e3);
     return out;
 }
 
@@ -56,7 +57,7 @@ static struct readable readable_as(double value, enum unit unit) {
     else if (unit == UNIT_SHARE)
         snprintf(out.text, sizeof out.text, "%.3f %%", 100 * value);
     else if (unit == UNIT_BYTES)
-        out = readable_bytes((uint64_t)value);
+        out = readable_bytes(value < 0x1p64 ? (uint64_t)value : UINT64_MAX);
     else if (unit == UNIT_TIMES)
         snprintf(out.text, sizeof out.text, value < 10 ? "%.1f x" : "%.0f x", value);
     else
@@ -179,10 +180,10 @@ static const struct {
     const char *name;
     int width;
 } step_columns[ALL] = {
-    [VERSION] = {"version", 8}, [STEP] = {"step", 8},        [AGE] = {"age", 9},
-    [NOTE] = {"", 11},          [DENSITY] = {"density", 9},  [BYTES] = {"bytes", 11},
-    [SMALLER] = {"smaller", 9}, [CHANGED] = {"changed", 10}, [ENCODE] = {"encode", 9},
-    [STORE] = {"store", 9}};
+    [VERSION] = {"version", 8}, [STEP] = {"step", 9},        [AGE] = {"age", 10},
+    [NOTE] = {"", 11},          [DENSITY] = {"density", 10}, [BYTES] = {"bytes", 12},
+    [SMALLER] = {"smaller", 9}, [CHANGED] = {"changed", 10}, [ENCODE] = {"encode", 10},
+    [STORE] = {"store", 10}};
 
 static struct readable readable_u64(uint64_t value) {
     struct readable out;
@@ -261,7 +262,7 @@ static void draw_follower(struct frame *f, const struct story *story,
                6, readable_u64(lag).text);
     frame_cell(f, FRAME_PLAIN, 11, readable_ms(story_active_last(follower)).text);
     frame_cell(f, FRAME_PLAIN, 11, readable_ms(story_active_median(follower)).text);
-    frame_cell(f, FRAME_PLAIN, 12, readable_bytes(follower->fetched_bytes).text);
+    frame_cell(f, FRAME_PLAIN, 13, readable_bytes(follower->fetched_bytes).text);
     frame_cell(f, FRAME_PLAIN, 10, age_of(follower->told_ms).text);
     frame_cell(f, FRAME_PLAIN, 9, readable_u64(follower->step).text);
     frame_newline(f);
@@ -272,7 +273,7 @@ static void draw_follower_heading(struct frame *f) {
         const char *name;
         int width;
     } columns[] = {{"follower", -18}, {"version", 8},  {"lag", 6},    {"active in", 11},
-                   {"median", 11},    {"fetched", 12}, {"heard", 10}, {"step", 9}};
+                   {"median", 11},    {"fetched", 13}, {"heard", 10}, {"step", 9}};
 
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
         frame_cell(f, FRAME_FAINT, columns[i].width, columns[i].name);

@@ -97,6 +97,18 @@ static enum ulp_status read_story(const struct cli_args *args, const struct run_
     return status ? status : story_refresh(story);
 }
 
+/* Also where nothing is replayed: who says which keys sign the run wants no page about another. */
+static enum ulp_status check_trust(const struct cli_args *args, const struct run_place *place,
+                                   const struct story *story) {
+    struct ulp_run_options options = {0};
+    uint64_t version = 0;
+    enum ulp_status status = run_options(args, place, &options);
+
+    if (!status && (options.trusted || options.max_age_ms))
+        status = ulp_run_find_step(place->store, place->run, story->head.step, &options, &version);
+    return status == ULP_E_UNREACHABLE ? ULP_OK : status; /* trusted, but older ones are gone */
+}
+
 static enum ulp_status report(const struct cli_args *args, const struct run_place *place,
                               const char *path) {
     struct story story = {0};
@@ -104,6 +116,8 @@ static enum ulp_status report(const struct cli_args *args, const struct run_plac
     struct text page = {0};
     enum ulp_status status = read_story(args, place, &story);
 
+    if (!status)
+        status = check_trust(args, place, &story);
     if (!status)
         status = replay_run(args, place, &story, beside(path), &replay);
     if (!status) {
@@ -171,7 +185,8 @@ const struct cli_verb verb_report = {
         "says so.\n"
         "\n"
         "Tellings are not signed: a page shows what somebody said. Versions that are\n"
-        "replayed are verified as by 'follow'.\n",
+        "replayed are verified as by 'follow'. With --trust there is no page about a run\n"
+        "whose newest record none of these keys signed.\n",
     .examples = "  $ ulpsync report --store /mnt/weights --run rl1 -o report.html\n"
                 "  $ ulpsync report --store s3://bucket/runs --run rl1 -o report.html --last 16\n",
     .options = options,

@@ -169,6 +169,8 @@ static enum ulp_status stay_in_pipe(struct topping *t) {
 
     while (!status && !terminal_stopping()) {
         status = show(t);
+        if (ferror(stdout)) /* which main() says: nobody reads what comes */
+            return status;
         terminal_wait_ms(t->interval_ms);
         if (!status && !terminal_stopping())
             status = look(t);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Hidden, and with another ending: whoever collects files by their endings leaves it alone. */
@@ -30,22 +31,34 @@ enum ulp_status cannot_write(const char *path) {
     return ulp_fail(status, "cannot write '%s': %s", path, strerror(why));
 }
 
+/* A pipe or a device: what would be put in its place takes it away. */
+static bool is_special(const char *path) {
+    struct stat info;
+
+    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* errno says why not. */
+static bool fill(const char *path, const char *words, size_t bytes) {
+    FILE *file = fopen(path, "w");
+    bool written;
+
+    if (!file)
+        return false;
+    written = fwrite(words, 1, bytes, file) == bytes;
+    return !fclose(file) && written;
+}
+
 enum ulp_status whole_file_write(const char *path, const char *words, size_t bytes) {
     char unfinished[PATH_MAX];
     enum ulp_status status;
-    bool written;
-    FILE *file;
 
     if (!strcmp(path, "-")) /* main() sees to what cannot be written */
         return fwrite(words, 1, bytes, stdout) == bytes ? ULP_OK : cannot_write("standard output");
+    if (is_special(path))
+        return fill(path, words, bytes) ? ULP_OK : cannot_write(path);
     status = unfinished_name(path, unfinished);
-    if (status)
-        return status;
-    file = fopen(unfinished, "w");
-    if (!file)
-        return cannot_write(path);
-    written = fwrite(words, 1, bytes, file) == bytes;
-    if (fclose(file) || !written || rename(unfinished, path)) {
+    if (!status && (!fill(unfinished, words, bytes) || rename(unfinished, path))) {
         status = cannot_write(path);
         unlink(unfinished);
     }

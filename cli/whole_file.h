@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <ulpsync/ulpsync.h>
 
-/* "-" is standard output. */
+/* "-" is standard output; pipes and devices are written to. */
 enum ulp_status whole_file_write(const char *path, const char *words, size_t bytes);
 
 /* What errno says of a file that could not be made or written. */

@@ -4,7 +4,7 @@
  * opened by itself, and links are never followed, so nobody who can write into the store can lead
  * us out of it. Files appear complete and synced (base/file.h).
  */
-#define _GNU_SOURCE /* O_DIRECTORY, O_NOFOLLOW, fdopendir */
+#define _GNU_SOURCE /* O_DIRECTORY, O_NOFOLLOW, fdopendir, d_type */
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -334,19 +334,29 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* DT_DIR, DT_REG, or anything else. Most file systems say it with the name. */
+static unsigned char kind_of(int directory, const struct dirent *entry) {
+    struct stat info;
+
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type;
+    if (fstatat(directory, entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
+        return DT_UNKNOWN;
+    return S_ISDIR(info.st_mode) ? DT_DIR : S_ISREG(info.st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
 /* A directory's name gets a slash, so that names sort as the keys do. Others than keys are not
  * ours. */
-static enum ulp_status add_name(struct names *names, int directory, const char *name) {
-    struct stat info;
+static enum ulp_status add_name(struct names *names, int directory, const struct dirent *entry) {
+    const unsigned char kind = kind_of(directory, entry);
     char text[ULP_KEY_PART_BYTES_MAX + 2];
-    size_t length = strlen(name);
+    size_t length = strlen(entry->d_name);
     enum ulp_status status = ULP_OK;
 
-    if (key_check(name) || fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) ||
-        !(S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)))
+    if ((kind != DT_DIR && kind != DT_REG) || key_check(entry->d_name))
         return ULP_OK;
-    memcpy(text, name, length);
-    text[length] = S_ISDIR(info.st_mode) ? '/' : 0;
+    memcpy(text, entry->d_name, length);
+    text[length] = kind == DT_DIR ? '/' : 0;
     text[length + 1] = 0;
     if (names->count == names->room)
         status = mem_grow(&names->names, names->count, sizeof *names->names, &names->room);
@@ -370,7 +380,7 @@ static enum ulp_status read_names(const struct directory_store *store, int direc
         return status;
     }
     while (!status && (errno = 0, entry = readdir(stream)))
-        status = add_name(names, dirfd(stream), entry->d_name);
+        status = add_name(names, dirfd(stream), entry);
     if (!status && errno)
         status = fail_at(store, "list", key);
     closedir(stream);
@@ -436,8 +446,22 @@ static enum ulp_status list_name(struct listing *listing, int directory, const c
     return status;
 }
 
-/* Takes over `directory`. Keys have at most some hundred parts, so this ends. */
-static enum ulp_status list_below(struct listing *listing, int directory) {
+/* The one directory in this one that the prefix leads through, with a slash; false if it may be any. */
+static bool way_on(const struct listing *listing, char ret_name[ULP_KEY_PART_BYTES_MAX + 2]) {
+    const size_t prefix = strlen(listing->prefix), from = listing->length;
+    const size_t length = from < prefix ? strcspn(listing->prefix + from, "/") : 0;
+
+    if (!length || from + length == prefix || length > ULP_KEY_PART_BYTES_MAX)
+        return false;
+    memcpy(ret_name, listing->prefix + from, length);
+    ret_name[length] = 0;
+    if (key_check(ret_name)) /* "..": no key has it, and nobody is to go there */
+        return false;
+    memcpy(ret_name + length, "/", 2);
+    return true;
+}
+
+static enum ulp_status list_names(struct listing *listing, int directory) {
     struct names names = {0};
     int copy = fcntl(directory, F_DUPFD_CLOEXEC, 0);
     enum ulp_status status = copy < 0 ? fail_at(listing->store, "list", listing->key)
@@ -446,6 +470,15 @@ static enum ulp_status list_below(struct listing *listing, int directory) {
     for (size_t i = 0; !status && i < names.count; i++)
         status = list_name(listing, directory, names.names[i]);
     names_release(&names);
+    return status;
+}
+
+/* Takes over `directory`. Keys have at most some hundred parts, so this ends. */
+static enum ulp_status list_below(struct listing *listing, int directory) {
+    char name[ULP_KEY_PART_BYTES_MAX + 2];
+    enum ulp_status status = way_on(listing, name) ? list_name(listing, directory, name)
+                                                   : list_names(listing, directory);
+
     close(directory);
     return status;
 }

@@ -17,6 +17,7 @@ struct told_object {
     uint32_t number;
     uint32_t bytes; /* that are there, as the listing says */
     uint32_t heard; /* of them */
+    uint32_t seen;  /* bytes that it had when it was read: a line may not have ended there */
     uint32_t lines; /* that were heard, or passed over */
 };
 
@@ -145,6 +146,7 @@ static void remember(const struct told_by *before, struct told_by *teller) {
             k++;
         if (k < before->count && before->objects[k].number == teller->objects[i].number) {
             teller->objects[i].heard = before->objects[k].heard;
+            teller->objects[i].seen = before->objects[k].seen;
             teller->objects[i].lines = before->objects[k].lines;
         }
     }
@@ -217,14 +219,18 @@ static enum ulp_status hear_object(const struct hearing *h, const char *name,
     uint64_t total = 0;
     enum ulp_status status;
 
-    if (object->bytes <= object->heard)
+    if (object->bytes <= object->heard || object->bytes == object->seen)
         return ULP_OK;
     told_key(h->listener->run, name, object->number, key);
     status = ulp_store_read(h->listener->store, key, object->heard, h->text,
                             LIMIT_TOLD_BYTES - object->heard, &bytes, &total);
-    if (status)
-        return is_nothing(status) ? ULP_OK : status;
-    return hear_lines(h, name, h->text, bytes, object);
+    if (!status)
+        status = hear_lines(h, name, h->text, bytes, object);
+    else if (is_nothing(status))
+        return ULP_OK;
+    if (!status)
+        object->seen = object->bytes;
+    return status;
 }
 
 enum ulp_status listener_hear(struct ulp_listener *listener, ulp_told heard, void *user) {

@@ -62,11 +62,12 @@ struct earlier {
     uint32_t first[DOOMED_MAX]; /* the oldest of them */
     size_t count;
     uint32_t highest;
+    size_t prefix_bytes; /* in front of a number; what lies deeper is none of ours */
 };
 
 static int note_earlier(void *user, const char *key, uint64_t bytes) {
     struct earlier *earlier = user;
-    const uint32_t number = told_number(strrchr(key, '/') + 1);
+    const uint32_t number = told_number(key + earlier->prefix_bytes);
 
     (void)bytes;
     if (!number)
@@ -83,6 +84,7 @@ static enum ulp_status look_for_earlier(const struct ulp_teller *teller, struct 
     char prefix[ULP_KEY_BYTES_MAX + 1];
 
     told_prefix(teller->run, teller->name, prefix);
+    earlier->prefix_bytes = strlen(prefix);
     return ulp_store_list(teller->store, prefix, "", note_earlier, earlier);
 }
 

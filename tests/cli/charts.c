@@ -125,6 +125,24 @@ static void test_any_numbers(void **unused) {
     }
 }
 
+/* Their quotient is no number, or their difference is next to nothing. */
+static void test_far_apart_and_close(void **unused) {
+    const struct chart_axis log = {.log = true}, anywhere = {.anywhere = true}, zero = {0},
+                            steps = {.unit = CHART_WHOLE};
+    static const double ones[] = {1, 1e200, -7e18, 18446744073709551615.};
+
+    (void)unused;
+    check_axis(log, 1e-240, 1e240, false);
+    for (unsigned i = 0; i < sizeof ones / sizeof *ones; i++) {
+        const double next = nextafter(ones[i], INFINITY);
+
+        check_axis(anywhere, ones[i], next, false);
+        check_axis(zero, ones[i], next, true);
+        check_axis(steps, ones[i], ones[i], true);
+        check_axis(steps, ones[i], next, true);
+    }
+}
+
 static void test_what_an_axis_shows(void **unused) {
     const struct scale linear = {.log = false}, log = {.log = true};
 
@@ -150,6 +168,7 @@ static void test_numbers(void **unused) {
     assert_string_equal(chart_number(0.25, CHART_PERCENT).text, "25.0 %");
     assert_string_equal(chart_number(1234567, CHART_COUNT).text, "1.23 M");
     assert_string_equal(chart_number(1234567890, CHART_WHOLE).text, "1234567890");
+    assert_string_equal(chart_number(8.64e204, CHART_SECONDS).text, "1e+200 d"); /* not cut */
 }
 
 /* ---- words ---- */
@@ -261,21 +280,23 @@ static const chart_kind kinds[] = {chart_lines,   chart_points, chart_bars,
 
 /* Nothing, one point, and what cannot be drawn: never a number that is none. */
 static void test_little(void **unused) {
-    static const double values[] = {0, 1, -1, NAN, INFINITY, 1e308, -1e308, 5e-324, 1e-300};
+    static const double values[] = {0,      1,      -1,     NAN,    INFINITY, 1e308,
+                                    -1e308, 5e-324, 1e-300, 1e-240, 1e240};
+    enum { COUNT = sizeof values / sizeof *values };
 
     (void)unused;
     for (unsigned k = 0; k < 6; k++) {
-        for (unsigned i = 0; i < 9 * 9 * 2; i++) {
-            const double x[] = {0, 1}, y[] = {values[i % 9], values[i / 9 % 9]};
+        for (unsigned i = 0; i < COUNT * COUNT * 2; i++) {
+            const double x[] = {0, 1}, y[] = {values[i % COUNT], values[i / COUNT % COUNT]};
             const struct chart_series series = {.name = "s", .x = x, .y = y, .count = 1 + i % 2};
             struct text text = {0};
 
-            kinds[k](&text,
-                     &(struct chart){
-                         .label = "l",
-                         .y = {.log = i >= 81, .anywhere = i % 3, .unit = (enum chart_unit)(i % 6)},
-                         .series = &series,
-                         .series_count = i % 7 ? 1 : 0});
+            kinds[k](&text, &(struct chart){.label = "l",
+                                            .y = {.log = i >= COUNT * COUNT,
+                                                  .anywhere = i % 3,
+                                                  .unit = (enum chart_unit)(i % 6)},
+                                            .series = &series,
+                                            .series_count = i % 7 ? 1 : 0});
             assert_ok(text_status(&text));
             if (strstr(text_words(&text), "nan") || strstr(text_words(&text), "inf"))
                 fail_msg("kind %u of %g and %g, case %u:\n%s", k, y[0], y[1], i, text_words(&text));
@@ -362,6 +383,6 @@ static void test_a_page_on_disk(void **unused) {
 }
 
 TEST_MAIN(test_linear_ticks, test_whole_numbers, test_units, test_log_ticks, test_any_numbers,
-          test_what_an_axis_shows, test_numbers, test_escaping, test_words_that_are_cut,
-          test_text_grows_to_its_limit, test_gaps, test_little, test_much, test_means,
-          test_a_page_on_disk)
+          test_far_apart_and_close, test_what_an_axis_shows, test_numbers, test_escaping,
+          test_words_that_are_cut, test_text_grows_to_its_limit, test_gaps, test_little, test_much,
+          test_means, test_a_page_on_disk)

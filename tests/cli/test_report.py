@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 
 import cli_case
 from cli_case import moved, run, weights, write_model
-from run_case import NO_RUN, NOT_FOUND, PHASES, USAGE, RunCase
+from run_case import NO_RUN, NOT_FOUND, PHASES, SIGNATURE, USAGE, RunCase
 
 SVG = "{http://www.w3.org/1999/xhtml}"  # inline, so in the namespace of the page
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "%": 0.01}
@@ -246,6 +246,16 @@ class Figures(ReportCase):
         again, _ = self.report()
         self.assertGreater(again["bytes"], first["bytes"])
 
+    def test_pipes_are_written_to(self):
+        """And not replaced: a device would be lost to everybody."""
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.processes.append(reader)
+        self.json("report", *self.place(), "-o", pipe)
+        self.assertTrue(pipe.is_fifo())
+        self.assertTrue(reader.communicate(timeout=60)[0].startswith(b"<!DOCTYPE html>"))
+
 
 class Missing(ReportCase):
     def test_one_version_and_no_word(self):
@@ -321,6 +331,19 @@ class Missing(ReportCase):
 
 
 class Hostile(ReportCase):
+    def test_keys(self):
+        """Another's run has no page, whether or not its weights are looked at."""
+        for name in ("ours", "theirs"):
+            self.assertEqual(run("keygen", self.dir / name).returncode, 0)
+        for number, path in enumerate(self.make_steps(2)):
+            self.publish(path, "--step", number, "--sign", self.dir / "ours")
+        self.assertEqual(len(self.report("--trust", self.dir / "ours.pub")[0]["replayed"]), 1)
+        (self.dir / "report.html").unlink()
+        for more in ([], ["--no-replay"]):
+            self.fails(SIGNATURE, "not trusted", "report", *self.place(), "-o", self.dir / "report.html", "--trust",
+                       self.dir / "theirs.pub", *more)
+        self.assertFalse((self.dir / "report.html").exists())
+
     def test_names(self):
         """Tensors, followers, notes and the rest may be called anything; nothing of it is markup."""
         tensors = {HOSTILE: weights(300, 1), "layers.0." + HOSTILE: weights(300, 2), "\x1b[31m\x07\u2028": weights(300, 3),
@@ -351,6 +374,18 @@ class Hostile(ReportCase):
         self.assertTrue(summary["told"])
         self.assertNotIn("<script", page.text)
         self.assertIsNotNone(page.figure("Bytes of each step"))
+
+    def test_steps_and_times_at_their_ends(self):
+        """Where the next number is thousands away, and where a quotient is beyond all numbers."""
+        for number, path in enumerate(self.make_steps(3)):
+            self.publish(path, "--step", 2**64 - 3 + number, "--tell", "t", "--note", f"reward={1 + number * 2.3e-16!r}")
+        folder = self.store / "rl" / "told" / "far"
+        folder.mkdir()
+        lines = [{"event": "follow", "held_version": 2, "held_step": 2**64 - 1, "told_ms": 2**64 - 1, "fresh": True,
+                  "publish_to_active_ms": value} for value in (1e-240, 1e240)]
+        (folder / "00000001").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        page = self.report()[1]
+        self.assertNotIn("1970-", page.text)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -538,6 +539,13 @@ class Pages(Served):
         self.wait_for(changed)
         self.assertEqual(self.ask("/~/figures/rl", "HEAD").body, b"")
 
+    def test_a_run_that_is_deleted_is_not_shown(self):
+        self.serve("--run", "rl")
+        self.assertIn(b"Newest version", self.ask("/~/figures/rl").body)
+        shutil.rmtree(self.store / "rl")
+        self.wait_for(lambda: b"Newest version" not in self.ask("/~/figures/rl").body)
+        self.assertIn(b"The run has no version yet.", self.ask("/~/run/rl").body)
+
     def test_runs_of_any_name(self):
         """Names that look like pages, and pages that look like names."""
         names = ["-", "run", "metrics", "log", "part", "x" * 200, "_.-"]
@@ -553,6 +561,19 @@ class Pages(Served):
         self.assertEqual(self.follow_web("far", name="run")["held_step"], 1)
         for path in ("/~/run/none", "/~/figures/none"):
             self.assertEqual(self.ask(path).code, 404)
+
+    def test_thousands_of_runs(self):
+        """Those that are not shown cost little: nobody waits for a minute."""
+        for number in range(2500):
+            log = self.store / f"run-{number:04}" / "log"
+            log.mkdir(parents=True)
+            (log / f"{1:020}").write_bytes(b"?")
+        self.serve()
+        began = time.monotonic()
+        listed = self.ask("/").body.decode()
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual(listed.count("<li>"), 256)
+        self.assertIn("There are more", listed)
 
     def test_many_ask_for_pages(self):
         """Pages are made one after the other; nobody who fetches objects waits for them."""

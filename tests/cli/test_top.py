@@ -11,13 +11,14 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import termios
 import threading
 import time
 
 import cli_case
 from cli_case import run
-from run_case import NO_RUN, UNSUPPORTED, USAGE, RunCase
+from run_case import IO, NO_RUN, UNSUPPORTED, USAGE, RunCase
 
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[0m\x1b[?25h\x1b[?1049l"
 # what a frame may be drawn with: home, clear, styles
@@ -158,6 +159,34 @@ class InPipes(TopCase):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0)
 
+    def test_followers_come_and_go(self):
+        """Whoever looks on for long remembers those that told last, and no more than so many."""
+        self.publish_all()
+        told = self.store / "rl" / "told"
+        process = self.start("top", *self.place(), "--json", "--interval", 10, stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        for life in (1, 2):
+            aside = self.dir / f"told-{life}"
+            for number in range(3000):
+                folder = aside / f"w-{number}-{life}"
+                folder.mkdir(parents=True)
+                line = {"event": "follow", "held_version": 4, "told_ms": life * 5000 + number, "fresh": True,
+                        "publish_to_active_ms": 1}
+                (folder / "00000001").write_text(json.dumps(line) + "\n")
+            if told.exists():
+                told.rename(self.dir / "old")
+            aside.rename(told)
+            story = json.loads(process.stdout.readline())
+        names = {follower["name"] for follower in story["followers"]}
+        heard = [(number, 1) for number in range(1904, 3000)] + [(number, 2) for number in range(3000)]
+        self.assertEqual(names, {f"w-{number}-{life}" for number, life in heard})
+
+    def test_json_that_cannot_be_written(self):
+        self.publish_all()
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = self.start("top", *self.place(), "--json", "--interval", 10, stdout=full)
+            self.assertEqual(done.wait(60), IO)
+
     def test_without_tellings(self):
         self.publish_all()
         text = self.once()
@@ -216,6 +245,33 @@ class InPipes(TopCase):
         self.assertNotIn(b"\x1b", rest)
         self.assertNotIn(b"\x07", rest)
 
+    def tell(self, name, *lines):
+        place = self.store / "rl" / "told" / name
+        place.mkdir(parents=True)
+        (place / "00000001").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def test_numbers_do_not_run_into_each_other(self):
+        """A number that is too wide is cut, and says so; the widest that are usual are not."""
+        self.publish(self.models[0], "--step", 2**64 - 1)
+        self.tell("t", {"event": "publish", "version": 0, "fresh": True, "notes": {"reward": -1.7e308},
+                        "phases": {"encode_ms": 6.6e6, "store_ms": 6.6e6}})
+        self.assertRegex(self.once(), r"(?m)^ +0 1844674~ .* 110\.0 min 110\.0 min$")
+        self.assertIn(f"step {2**64 - 1} ", self.once())
+
+    def test_numbers_at_their_ends(self):
+        self.publish_all()
+        self.tell("t", *({"event": "publish", "version": version, "notes": {"reward": (-1) ** version * 1.7e308}}
+                         for version in range(5)))
+        follow = {"event": "follow", "held_version": 4, "told_ms": 2**64 - 1, "fresh": True}
+        self.tell("w", {**follow, "publish_to_active_ms": 1.6e308}, {**follow, "publish_to_active_ms": 1.6e308},
+                  {**follow, "publish_to_active_ms": None, "phases": {"fetch_ms": None}})
+        shown = self.once()
+        self.assertRegex(shown, r"(?m)^reward .* #_#_# ")
+        self.assertRegex(shown, r"(?m)^w .* 0\.0 s +0$", "what is told from the future was just told")
+        follower, = json.loads(self.once("--json"))["followers"]
+        self.assertEqual(follower["publish_to_active_median_ms"], 1.6e308)
+        self.assertEqual(follower["publish_to_active_ms"], 1.6e308, "null is no number")
+
     def test_a_store_that_cannot_be_listed(self):
         self.publish_telling()
         handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=self.store)
@@ -250,6 +306,12 @@ class OnTerminals(TopCase):
             if columns >= 80:
                 self.assertTrue(any(line.startswith("w-1") for line in frame), frame)
                 self.assertTrue(any(line.startswith("reward") for line in frame), frame)
+
+    def test_a_terminal_that_does_not_know_its_size(self):
+        self.publish_telling()
+        terminal = self.top(0, 0)
+        terminal.shows("run rl")
+        self.assertLessEqual(len(terminal.frame()), 24)
 
     def test_resize(self):
         self.publish_telling()

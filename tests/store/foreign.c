@@ -37,6 +37,7 @@ static void test_foreign_names_are_not_listed(void **state) {
     assert_string_equal(listed(place.store, "", "").text, "run/log/1 ");
     assert_string_equal(listed(place.store, "b c/", "").text, "");
     assert_string_equal(listed(place.store, ".", "").text, "");
+    assert_string_equal(listed(place.store, ".dir/", "").text, "");
     name[200] = 0;
     plant(&place, name);
     assert_int_equal(listed(place.store, "n", "").count, 1);

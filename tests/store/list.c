@@ -33,6 +33,10 @@ static void in_byte_order(struct place *place) {
     ASSERT_LIST("/", "", "");
     ASSERT_LIST("..", "", "");
     ASSERT_LIST("../", "", "");
+    ASSERT_LIST("a/../a/", "", "");
+    ASSERT_LIST("./a/", "", "");
+    ASSERT_LIST("a//b", "", "");
+    ASSERT_LIST("a/b/", "", ""); /* an object, and no directory */
 }
 
 static void behind_a_key(struct place *place) {

@@ -230,6 +230,10 @@ static void test_numbers_end(void **unused) {
     struct ulp_teller *teller = teller_of(store, "w");
 
     (void)unused;
+    put_text(store, "run/told/w/deeper/99999999", "{\"n\":0}\n"); /* not one of ours */
+    assert_ok(ulp_teller_tell(teller, "{}"));
+    ulp_teller_close(teller);
+    teller = teller_of(store, "w");
     put_text(store, "run/told/w/99999999", "{\"n\":1}\n");
     assert_fails(ulp_teller_tell(teller, "{}"), ULP_E_LIMIT, "another name");
     ulp_teller_close(teller);
@@ -345,6 +349,29 @@ static void test_only_what_is_new(void **unused) {
     ulp_listener_close(NULL);
     ulp_teller_close(a);
     ulp_teller_close(b);
+    ulp_store_free(store);
+    ulp_store_free(inner);
+}
+
+/* Half a line is not read again and again; it is heard once it is whole. */
+static void test_an_unfinished_line(void **unused) {
+    static const char half[] = "{\"n\":1}\n{\"n\":", whole[] = "{\"n\":1}\n{\"n\":2}\n";
+    struct ulp_store *inner = memory_store();
+    struct odd_store odd = {.inner = inner};
+    struct ulp_store *store = odd_store_open(&odd);
+    struct ulp_listener *listener = NULL;
+    struct heard heard = {0};
+
+    (void)unused;
+    assert_ok(ulp_store_put(inner, "run/told/a/00000001", half, sizeof half - 1));
+    assert_ok(ulp_listener_open(store, "run", &listener));
+    for (unsigned i = 0; i < 3; i++)
+        assert_ok(ulp_listener_hear(listener, hear, &heard));
+    assert_int_equal(odd.record_reads, 1);
+    assert_ok(ulp_store_put(inner, "run/told/a/00000001", whole, sizeof whole - 1));
+    assert_ok(ulp_listener_hear(listener, hear, &heard));
+    assert_string_equal(heard.lines, "{\"n\":1} {\"n\":2} ");
+    ulp_listener_close(listener);
     ulp_store_free(store);
     ulp_store_free(inner);
 }
@@ -520,5 +547,5 @@ static void test_nobody_else_cares(void **unused) {
 TEST_MAIN(test_in_order, test_restart_and_twins, test_one_line_each, test_nothing_to_resume,
           test_objects_stay_few_and_small, test_what_cannot_be_told, test_numbers_end,
           test_a_store_that_fails, test_a_put_that_fails, test_a_store_without_list,
-          test_only_what_is_new, test_hostile_objects, test_hostile_numbers, test_no_memory,
-          test_values, test_nobody_else_cares)
+          test_only_what_is_new, test_an_unfinished_line, test_hostile_objects,
+          test_hostile_numbers, test_no_memory, test_values, test_nobody_else_cares)

@@ -11,7 +11,7 @@
  */
 #define PLOT_WIDTH 440.0
 #define PLOT_HEIGHT 190.0 /* unless it has rows */
-#define PLOT_BELOW 42.0  /* of it: the numbers and title of x */
+#define PLOT_BELOW 42.0   /* of it: the numbers and title of x */
 #define PLOT_COLOURS 11u
 #define PLOT_DASHES 4u
 

@@ -27,7 +27,7 @@ struct serve_run {
 struct serve_runs {
     struct serve_run **list; /* by name */
     size_t count;
-    bool more; /* than there is room for */
+    bool more;                   /* than there is room for */
     uint64_t listed_ns, rest_ns; /* and for how long there is no other listing */
 };
 

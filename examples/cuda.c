@@ -48,13 +48,15 @@ static double now_ms(void) {
 
 /* ---- a model ---- */
 
-static void add(struct state *state, const char *name, long layer, uint64_t rows, uint64_t columns) {
+static void add(struct state *state, const char *name, long layer, uint64_t rows,
+                uint64_t columns) {
     struct ulp_tensor *tensor = &state->tensors[state->count];
 
     if (layer < 0)
         snprintf(state->names[state->count], sizeof *state->names, "model.%s.weight", name);
     else
-        snprintf(state->names[state->count], sizeof *state->names, "model.layers.%ld.%s.weight", layer, name);
+        snprintf(state->names[state->count], sizeof *state->names, "model.layers.%ld.%s.weight",
+                 layer, name);
     state->shapes[state->count][0] = rows;
     state->shapes[state->count][1] = columns;
     *tensor = (struct ulp_tensor){.name = state->names[state->count],
@@ -147,7 +149,8 @@ static enum ulp_status append(void *user, const void *data, size_t bytes) {
     return ULP_OK;
 }
 
-static void step(struct ulp_cuda_weights *weights, const struct state *next, struct bytes *patch_bytes) {
+static void step(struct ulp_cuda_weights *weights, const struct state *next,
+                 struct bytes *patch_bytes) {
     const struct ulp_diff_options with_history = {.history = 1};
     struct ulp_apply_options remember = {.remember = 1};
     const struct ulp_sink sink = {append, patch_bytes};
@@ -157,11 +160,12 @@ static void step(struct ulp_cuda_weights *weights, const struct state *next, str
     double started = now_ms(), made, prepared;
 
     patch_bytes->used = 0;
-    must(ulp_cuda_diff(weights, next->tensors, next->count, &with_history, &sink, &report), "making a patch");
+    must(ulp_cuda_diff(weights, next->tensors, next->count, &with_history, &sink, &report),
+         "making a patch");
     made = now_ms();
     printf("trainer: %.2f %% changed, a patch of %.2f MB in host memory after %.2f ms%s\n",
-           100.0 * (double)report.changed / (double)report.elements, (double)patch_bytes->used / 1e6, made - started,
-           report.history ? ", with history" : "");
+           100.0 * (double)report.changed / (double)report.elements,
+           (double)patch_bytes->used / 1e6, made - started, report.history ? ", with history" : "");
 
     must(ulp_pool_new(0, &remember.pool), "threads");
     started = now_ms();
@@ -169,8 +173,8 @@ static void step(struct ulp_cuda_weights *weights, const struct state *next, str
     must(ulp_cuda_apply_prepare(weights, patch, &remember, &apply), "preparing");
     prepared = now_ms();
     must(ulp_cuda_apply_commit(apply, NULL), "committing");
-    printf("worker:  decoded and verified in %.2f ms, then a pause of %.2f ms\n", prepared - started,
-           now_ms() - prepared);
+    printf("worker:  decoded and verified in %.2f ms, then a pause of %.2f ms\n",
+           prepared - started, now_ms() - prepared);
     ulp_cuda_apply_free(apply);
     ulp_patch_free(patch);
     ulp_pool_free(remember.pool);
@@ -193,8 +197,10 @@ int main(int argc, char **argv) {
     make_pattern(pattern);
     fill(&held, pattern);
     started = now_ms();
-    must(ulp_cuda_weights_new(held.tensors, held.count, NULL, NULL, &weights), "taking the weights");
-    printf("%zu tensors, %.2f GB, digested in %.2f ms\n", held.count, (double)held.bytes / 1e9, now_ms() - started);
+    must(ulp_cuda_weights_new(held.tensors, held.count, NULL, NULL, &weights),
+         "taking the weights");
+    printf("%zu tensors, %.2f GB, digested in %.2f ms\n", held.count, (double)held.bytes / 1e9,
+           now_ms() - started);
     for (int i = 0; i < 4; i++) {
         step_pattern(pattern);
         fill(&next, pattern);

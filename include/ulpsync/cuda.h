@@ -58,7 +58,8 @@ ULP_API enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, s
                                              struct ulp_cuda_weights **ret_weights);
 ULP_API void ulp_cuda_weights_free(struct ulp_cuda_weights *weights);
 
-ULP_API void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights, struct ulp_root *ret_root);
+ULP_API void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights,
+                                   struct ulp_root *ret_root);
 
 /* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. */
 ULP_API enum ulp_status ulp_cuda_weights_audit(struct ulp_cuda_weights *weights);

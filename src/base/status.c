@@ -159,8 +159,9 @@ static const struct status_text status_texts[] = {
     TEXT(ULP_E_KEY, "This is no key file; `ulpsync keygen` makes one, docs/format/keys.md tells."),
     TEXT(ULP_E_DEVICE,
          "The GPU, its driver or libulpsync_cuda.so is missing or failed; the message says which."),
-    TEXT(ULP_E_POISONED,
-         "An apply to GPU memory was cut off half-way; load the weights again from the run or a file."),
+    TEXT(
+        ULP_E_POISONED,
+        "An apply to GPU memory was cut off half-way; load the weights again from the run or a file."),
     TEXT(ULP_E_NO_MODEL, "No safetensors file here; name a file or a model directory."),
 };
 

@@ -18,7 +18,7 @@ extern "C" {
 struct cuda_encoder;
 
 struct cuda_encoder_options {
-    /* Device memory for changes on their way, as a share of the state's bytes in thousandths; 0: 40.
+    /* Device memory for changes on their way, as a share of the state's bytes in thousandths; 0: 35.
      * Where more changes than that has room for, the work is done in more and smaller waves. */
     unsigned memory_share;
     unsigned waves;    /* so many; 0: as many as the memory asks for */
@@ -42,7 +42,8 @@ struct cuda_moves {
 };
 
 /* The plan is copied; its block addresses are given with each run. */
-enum ulp_status cuda_encoder_new(const struct cuda_plan *plan, const struct cuda_encoder_options *options,
+enum ulp_status cuda_encoder_new(const struct cuda_plan *plan,
+                                 const struct cuda_encoder_options *options,
                                  struct cuda_encoder **ret_encoder);
 void cuda_encoder_free(struct cuda_encoder *encoder); /* NULL is fine */
 
@@ -53,7 +54,8 @@ void cuda_encoder_free(struct cuda_encoder *encoder); /* NULL is fine */
  */
 enum ulp_status cuda_encoder_run(struct cuda_encoder *encoder, const struct cuda_block *blocks,
                                  const struct cuda_moves *moves, uint64_t *sums, void *stream,
-                                 struct cuda_segment_report *ret_reports, const uint8_t **ret_output);
+                                 struct cuda_segment_report *ret_reports,
+                                 const uint8_t **ret_output);
 
 /* Device memory that the encoder holds. */
 size_t cuda_encoder_bytes(const struct cuda_encoder *encoder);

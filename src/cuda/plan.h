@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct cuda_block {
-    const uint8_t *old; /* in device memory; aligned to its elements, not always to more */
+    const uint8_t *old;  /* in device memory; aligned to its elements, not always to more */
     const uint8_t *new_; /* of an encoder; a decoder leaves it NULL */
     uint64_t first_word; /* of its tensor, in words of 8 bytes: a block starts on one */
     uint32_t elements;

@@ -38,10 +38,9 @@ static enum ulp_status upload_moves(const struct device_weights *weights, uint8_
 }
 
 static enum ulp_status make_encoder(struct device_weights *weights) {
-    const struct cuda_plan plan = {weights->plan.segments, weights->plan.blocks,
-                                   weights->plan.device.segment_count,
-                                   weights->plan.device.block_count,
-                                   weights->plan.device.piece_count};
+    const struct cuda_plan plan = {
+        weights->plan.segments, weights->plan.blocks, weights->plan.device.segment_count,
+        weights->plan.device.block_count, weights->plan.device.piece_count};
 
     return weights->encoder ? ULP_OK : cuda_encoder_new(&plan, NULL, &weights->encoder);
 }
@@ -51,8 +50,7 @@ static enum ulp_status run_in(struct making *making, uint8_t *room, size_t first
     struct device_weights *weights = making->weights;
     const size_t bytes = weights->plan.device.piece_count * sizeof(struct ulp_sum);
     struct cuda_moves moves = {NULL, NULL, NULL};
-    enum ulp_status status =
-        cuda_copy_in(room, weights->weights->sums, bytes, weights->stream);
+    enum ulp_status status = cuda_copy_in(room, weights->weights->sums, bytes, weights->stream);
 
     if (!status && making->history)
         status = upload_moves(weights, room, first, count, &moves);
@@ -99,10 +97,11 @@ static enum ulp_status bring_coded(struct making *making) {
     }
     status = room_take(&weights->spare_bytes, (size_t)end, true, &making->bytes);
     if (!status)
-        status = device_status(cuda_copy_out(making->bytes.memory, making->coded, (size_t)end,
-                                             weights->stream),
-                               "bringing a patch to the host");
-    return status ? status : device_status(cuda_wait(weights->stream), "bringing a patch to the host");
+        status = device_status(
+            cuda_copy_out(making->bytes.memory, making->coded, (size_t)end, weights->stream),
+            "bringing a patch to the host");
+    return status ? status
+                  : device_status(cuda_wait(weights->stream), "bringing a patch to the host");
 }
 
 /* ---- on the host ---- */
@@ -125,9 +124,9 @@ static enum ulp_status bring_moves(const struct device_weights *weights, size_t 
         status = mem_zeroed(total, sizeof *packed, &packed);
     for (uint32_t b = 0; !status && b < segment->blocks; at += count[b++]) {
         if (count[b])
-            status = cuda_copy_out(packed + at,
-                                   (const decode_move *)(void *)weights->moves->room.memory + first[b],
-                                   count[b] * sizeof *packed, weights->stream);
+            status = cuda_copy_out(
+                packed + at, (const decode_move *)(void *)weights->moves->room.memory + first[b],
+                count[b] * sizeof *packed, weights->stream);
         blocks[b].moves = moves + at;
         blocks[b].move_count = count[b];
     }
@@ -219,7 +218,8 @@ static enum ulp_status put_chunk(struct making *making, size_t chunk) {
 
 static enum ulp_status make(struct making *making) {
     const struct table *table = &making->output.table;
-    enum ulp_status status = mem_zeroed(table->grid.chunk_count, sizeof *making->reports, &making->reports);
+    enum ulp_status status =
+        mem_zeroed(table->grid.chunk_count, sizeof *making->reports, &making->reports);
 
     if (!status)
         status = run(making);

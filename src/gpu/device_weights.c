@@ -67,9 +67,8 @@ enum ulp_status device_weights_check(struct device_weights *weights) {
     if (!status)
         status = cuda_wait(weights->stream);
     if (!status && poisoned)
-        return fail(ULP_E_POISONED,
-                    "the weights on the device stand between two states: a "
-                    "patch was being written when something died. Load them anew");
+        return fail(ULP_E_POISONED, "the weights on the device stand between two states: a "
+                                    "patch was being written when something died. Load them anew");
     return device_status(status, "reading whether the weights are whole");
 }
 

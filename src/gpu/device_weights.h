@@ -19,7 +19,7 @@ struct device_weights {
     void *stream;
     uint32_t *poisoned; /* see device_weights_new() */
     struct room own_flag;
-    struct cuda_encoder *encoder; /* NULL until a patch is made */
+    struct cuda_encoder *encoder;                 /* NULL until a patch is made */
     struct room spare, spare_bytes, spare_arrays; /* of the last patch: its own, and pinned */
 };
 

@@ -58,6 +58,6 @@ enum ulp_status cuda_load(void) {
 
 #define CUDA_FORWARD(type, name, parameters, arguments, give)                                      \
     type cuda_##name parameters {                                                                  \
-        give atomic_load(&table)->name arguments;                                                                \
+        give atomic_load(&table)->name arguments;                                                  \
     }
 CUDA_CALLS(CUDA_FORWARD)

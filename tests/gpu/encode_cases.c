@@ -161,14 +161,15 @@ struct uploaded {
 };
 
 static struct uploaded upload(const struct ulp_tensor *tensors, size_t count, size_t shift) {
-    struct uploaded uploaded = {must_alloc(count * sizeof *tensors), must_alloc(count * sizeof(void *)),
-                                count};
+    struct uploaded uploaded = {must_alloc(count * sizeof *tensors),
+                                must_alloc(count * sizeof(void *)), count};
 
     for (size_t i = 0; i < count; i++) {
         uploaded.tensors[i] = tensors[i];
         must(cuda_memory_new(tensors[i].bytes + shift, &uploaded.memory[i]), "device memory");
         uploaded.tensors[i].data = (uint8_t *)uploaded.memory[i] + shift;
-        must(cuda_copy_in(uploaded.tensors[i].data, tensors[i].data, tensors[i].bytes, NULL), "uploading");
+        must(cuda_copy_in(uploaded.tensors[i].data, tensors[i].data, tensors[i].bytes, NULL),
+             "uploading");
     }
     return uploaded;
 }
@@ -193,8 +194,9 @@ static void compare(const char *name, const struct buffer *made, const struct bu
 }
 
 /* The patch to `next`, by both; the device's is checked against the CPU's, and both take it. */
-static struct ulp_diff_report step(const char *name, struct device_weights *weights, struct ulp_weights *twin,
-                                   const struct uploaded *next, const struct ulp_tensor *next_twin) {
+static struct ulp_diff_report step(const char *name, struct device_weights *weights,
+                                   struct ulp_weights *twin, const struct uploaded *next,
+                                   const struct ulp_tensor *next_twin) {
     const struct ulp_diff_options options = {.history = 1};
     const struct ulp_apply_options remember = {.remember = 1};
     struct buffer made = BUFFER(UINT64_C(1) << 32), expected = BUFFER(UINT64_C(1) << 32);
@@ -218,8 +220,8 @@ static struct ulp_diff_report step(const char *name, struct device_weights *weig
     return report;
 }
 
-static void check_case(const char *name, const struct shape *shapes, size_t count, uint32_t every, size_t shift,
-                       const struct cuda_encoder_options *encoder) {
+static void check_case(const char *name, const struct shape *shapes, size_t count, uint32_t every,
+                       size_t shift, const struct cuda_encoder_options *encoder) {
     struct states states = make_states(shapes, count, every);
     struct uploaded on[STATES];
     struct device_weights *weights = NULL;
@@ -250,9 +252,11 @@ static void check_case(const char *name, const struct shape *shapes, size_t coun
 }
 
 void encode_cases(uint64_t scale) {
-    const char *dtypes[] = {"BF16", "F16", "F32", "F64", "F8_E4M3", "F8_E5M2", "I64", "I32", "U16", "U8"};
+    const char *dtypes[] = {"BF16",    "F16", "F32", "F64", "F8_E4M3",
+                            "F8_E5M2", "I64", "I32", "U16", "U8"};
     const struct shape one = {"BF16", 60000 * scale};
-    const struct shape kinds[] = {{"BF16", 19000 * scale}, {"F16", 18000 * scale}, {"U16", 17000 * scale}};
+    const struct shape kinds[] = {
+        {"BF16", 19000 * scale}, {"F16", 18000 * scale}, {"U16", 17000 * scale}};
     const struct cuda_encoder_options narrow = {1, 1, 1};
     struct shape tiny[700], mixed[16];
 

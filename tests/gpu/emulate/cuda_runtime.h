@@ -31,13 +31,16 @@ struct alignas(16) uint4 {
 struct alignas(16) ulonglong2 {
     unsigned long long x, y;
 };
-static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static inline uint2 make_uint2(unsigned x, unsigned y) {
+    return {x, y};
+}
 struct uint3 {
     unsigned x, y, z;
 };
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {
+    }
 };
 
 extern uint3 threadIdx, blockIdx;
@@ -49,61 +52,129 @@ typedef int cudaError_t;
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorUnknown = 999 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
+};
 enum { cudaDevAttrMultiProcessorCount = 16, cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum { cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1 };
 
-static inline const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
-static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-static inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
-static inline cudaError_t cudaGetDeviceCount(int *count) { return *count = 1, cudaSuccess; }
-static inline cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
-static inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-static inline cudaError_t cudaDeviceGetAttribute(int *value, int, int) { return *value = 2, cudaSuccess; }
-static inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) { return *stream = nullptr, cudaSuccess; }
-static inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-static inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return *event = nullptr, cudaSuccess; }
-static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return *event = nullptr, cudaSuccess; }
-static inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) { return cudaSuccess; }
-static inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
-static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) { return *ms = 0, cudaSuccess; }
-static inline cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { return *free = *total = (size_t)1 << 30, cudaSuccess; }
+static inline const char *cudaGetErrorString(cudaError_t) {
+    return "emulated";
+}
+static inline cudaError_t cudaGetLastError() {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaPeekAtLastError() {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDeviceCount(int *count) {
+    return *count = 1, cudaSuccess;
+}
+static inline cudaError_t cudaGetDevice(int *device) {
+    return *device = 0, cudaSuccess;
+}
+static inline cudaError_t cudaSetDevice(int) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaDeviceGetAttribute(int *value, int, int) {
+    return *value = 2, cudaSuccess;
+}
+static inline cudaError_t cudaDeviceSynchronize() {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+    return *stream = nullptr, cudaSuccess;
+}
+static inline cudaError_t cudaStreamDestroy(cudaStream_t) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return *event = nullptr, cudaSuccess;
+}
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+    return *event = nullptr, cudaSuccess;
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
+    return *ms = 0, cudaSuccess;
+}
+static inline cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+    return *free = *total = (size_t)1 << 30, cudaSuccess;
+}
 
 // There are no graphs here; whoever asks goes without.
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 enum { cudaStreamCaptureModeThreadLocal = 1 };
-static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) { return cudaErrorUnknown; }
-static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) { return cudaErrorUnknown; }
-static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long) { return cudaErrorUnknown; }
-static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorUnknown; }
-static inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
-static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) {
+    return cudaErrorUnknown;
+}
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) {
+    return cudaErrorUnknown;
+}
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long) {
+    return cudaErrorUnknown;
+}
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
+    return cudaErrorUnknown;
+}
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t) {
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+    return cudaSuccess;
+}
 
 template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t bytes) {
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-template <typename T> static inline cudaError_t cudaMallocHost(T **memory, size_t bytes) { return cudaMalloc(memory, bytes); }
-static inline cudaError_t cudaFree(void *memory) { return free(memory), cudaSuccess; }
-static inline cudaError_t cudaFreeHost(void *memory) { return free(memory), cudaSuccess; }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t = nullptr) {
+template <typename T> static inline cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+    return cudaMalloc(memory, bytes);
+}
+static inline cudaError_t cudaFree(void *memory) {
+    return free(memory), cudaSuccess;
+}
+static inline cudaError_t cudaFreeHost(void *memory) {
+    return free(memory), cudaSuccess;
+}
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                                          cudaStream_t = nullptr) {
     if (bytes)
         memcpy(to, from, bytes);
     return cudaSuccess;
 }
-static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
+                                     cudaMemcpyKind kind) {
     return cudaMemcpyAsync(to, from, bytes, kind);
 }
-static inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t = nullptr) {
+static inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
+                                          cudaStream_t = nullptr) {
     return memset(to, byte, bytes), cudaSuccess;
 }
-static inline cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return cudaMemsetAsync(to, byte, bytes); }
-template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, int, int) { return cudaSuccess; }
+static inline cudaError_t cudaMemset(void *to, int byte, size_t bytes) {
+    return cudaMemsetAsync(to, byte, bytes);
+}
+template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, int, int) {
+    return cudaSuccess;
+}
 
 // ---- fibers ----
 
@@ -114,14 +185,22 @@ void emulate_sync_block();
 // Everybody's values, when all lanes of the warp have come.
 const uint64_t *emulate_exchange(uint64_t value);
 
-static inline unsigned emulate_lane() { return threadIdx.x % 32; }
+static inline unsigned emulate_lane() {
+    return threadIdx.x % 32;
+}
 
 // ---- the device's side ----
 
-static inline void __syncthreads() { emulate_sync_block(); }
-static inline void __syncwarp(unsigned = ~0u) { emulate_exchange(0); }
-static inline void __threadfence() {}
-static inline void __threadfence_block() {}
+static inline void __syncthreads() {
+    emulate_sync_block();
+}
+static inline void __syncwarp(unsigned = ~0u) {
+    emulate_exchange(0);
+}
+static inline void __threadfence() {
+}
+static inline void __threadfence_block() {
+}
 
 template <typename T> static inline T emulate_from(const uint64_t *values, unsigned lane) {
     T value;
@@ -136,15 +215,19 @@ template <typename T> static inline uint64_t emulate_bits(T value) {
 }
 template <typename T> static inline T __shfl_sync(unsigned, T value, int from, int width = 32) {
     unsigned lane = emulate_lane(), base = lane & ~(unsigned)(width - 1);
-    return emulate_from<T>(emulate_exchange(emulate_bits(value)), base + ((unsigned)from & (unsigned)(width - 1)));
+    return emulate_from<T>(emulate_exchange(emulate_bits(value)),
+                           base + ((unsigned)from & (unsigned)(width - 1)));
 }
-template <typename T> static inline T __shfl_up_sync(unsigned, T value, unsigned by, int width = 32) {
+template <typename T>
+static inline T __shfl_up_sync(unsigned, T value, unsigned by, int width = 32) {
     unsigned lane = emulate_lane(), in = lane & (unsigned)(width - 1);
     return emulate_from<T>(emulate_exchange(emulate_bits(value)), in < by ? lane : lane - by);
 }
-template <typename T> static inline T __shfl_down_sync(unsigned, T value, unsigned by, int width = 32) {
+template <typename T>
+static inline T __shfl_down_sync(unsigned, T value, unsigned by, int width = 32) {
     unsigned lane = emulate_lane(), in = lane & (unsigned)(width - 1);
-    return emulate_from<T>(emulate_exchange(emulate_bits(value)), in + by >= (unsigned)width ? lane : lane + by);
+    return emulate_from<T>(emulate_exchange(emulate_bits(value)),
+                           in + by >= (unsigned)width ? lane : lane + by);
 }
 template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int with, int width = 32) {
     (void)width;
@@ -157,8 +240,12 @@ static inline unsigned __ballot_sync(unsigned, int predicate) {
         mask |= (unsigned)values[i] << i;
     return mask;
 }
-static inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-static inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == ~0u; }
+static inline int __any_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, predicate) == ~0u;
+}
 template <typename T> static inline unsigned __match_any_sync(unsigned, T value) {
     const uint64_t *values = emulate_exchange(emulate_bits(value));
     unsigned mask = 0;
@@ -178,12 +265,24 @@ static inline unsigned __reduce_add_sync(unsigned, unsigned value) {
     return sum;
 }
 
-static inline int __popc(unsigned x) { return __builtin_popcount(x); }
-static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
-static inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
-static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
-static inline int __ffsll(unsigned long long x) { return __builtin_ffsll((long long)x); }
+static inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
+static inline int __popcll(unsigned long long x) {
+    return __builtin_popcountll(x);
+}
+static inline int __clz(unsigned x) {
+    return x ? __builtin_clz(x) : 32;
+}
+static inline int __clzll(unsigned long long x) {
+    return x ? __builtin_clzll(x) : 64;
+}
+static inline int __ffs(unsigned x) {
+    return __builtin_ffs((int)x);
+}
+static inline int __ffsll(unsigned long long x) {
+    return __builtin_ffsll((long long)x);
+}
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (by & 31));
 }
@@ -238,15 +337,28 @@ template <typename T, typename V> static inline T atomicExch(T *to, V value) {
     *to = (T)value;
     return before;
 }
-template <typename T, typename C, typename V> static inline T atomicCAS(T *to, C expected, V value) {
+template <typename T, typename C, typename V>
+static inline T atomicCAS(T *to, C expected, V value) {
     T before = *to;
     if (before == (T)expected)
         *to = (T)value;
     return before;
 }
-template <typename T> static inline T __ldg(const T *from) { return *from; }
-template <typename T> static inline T __ldcs(const T *from) { return *from; }
-template <typename T> static inline T __ldcg(const T *from) { return *from; }
-template <typename T> static inline void __stcs(T *to, T value) { *to = value; }
-template <typename T> static inline T min(T a, T b) { return std::min(a, b); }
-template <typename T> static inline T max(T a, T b) { return std::max(a, b); }
+template <typename T> static inline T __ldg(const T *from) {
+    return *from;
+}
+template <typename T> static inline T __ldcs(const T *from) {
+    return *from;
+}
+template <typename T> static inline T __ldcg(const T *from) {
+    return *from;
+}
+template <typename T> static inline void __stcs(T *to, T value) {
+    *to = value;
+}
+template <typename T> static inline T min(T a, T b) {
+    return std::min(a, b);
+}
+template <typename T> static inline T max(T a, T b) {
+    return std::max(a, b);
+}

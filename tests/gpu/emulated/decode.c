@@ -314,8 +314,8 @@ static void test_refusals(void **unused) {
     assert_on_device(&followers.device, &followers.live);
 
     *followers.on_device->poisoned = 1;
-    assert_fails(device_apply_prepare(followers.on_device, to_next, NULL, &apply),
-                 ULP_E_POISONED, "Load them anew");
+    assert_fails(device_apply_prepare(followers.on_device, to_next, NULL, &apply), ULP_E_POISONED,
+                 "Load them anew");
     *followers.on_device->poisoned = 0;
     ulp_patch_free(to_next);
     ulp_patch_free(to_last);

@@ -2,11 +2,11 @@
 /* The public header with kernels that are loaded at run time: here those that run on fibers, to which
  * the host's memory is the device's. What cannot be loaded is said. */
 #define _POSIX_C_SOURCE 200809L
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ulpsync/ulpsync.h>
@@ -17,7 +17,8 @@ static uint16_t old_weights[ELEMENTS], new_weights[ELEMENTS];
 static const uint64_t shape[] = {ELEMENTS};
 
 static struct ulp_tensor tensor_of(uint16_t *data) {
-    struct ulp_tensor tensor = {.name = "w", .dtype = "BF16", .shape = shape, .rank = 1, .data = data};
+    struct ulp_tensor tensor = {
+        .name = "w", .dtype = "BF16", .shape = shape, .rank = 1, .data = data};
 
     assert_int_equal(ulp_tensor_measure(&tensor), ULP_OK);
     return tensor;

@@ -6,11 +6,7 @@
  * nothing can be installed.
  */
 #include "gpu_cases.h"
-
-#include "base/buffer.h"
-#include "cuda/memory.h"
-#include "gpu/device_apply.h"
-#include "gpu/device_diff.h"
+#include "gpu_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,28 +25,6 @@ static uint64_t next_random(void) {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
-}
-
-static void must(enum ulp_status status, const char *doing) {
-    if (!status)
-        return;
-    fprintf(stderr, "%s: %s: %s\n", doing, ulp_status_name(status), ulp_last_error());
-    exit(1);
-}
-
-static void must_hold(bool holds, const char *what, const char *name, size_t where) {
-    if (holds)
-        return;
-    fprintf(stderr, "%s: %s (%zu)\n", name, what, where);
-    exit(1);
-}
-
-static void *must_alloc(size_t bytes) {
-    void *memory = calloc(bytes ? bytes : 1, 1);
-
-    if (!memory)
-        abort();
-    return memory;
 }
 
 /* ---- states ---- */
@@ -150,74 +124,6 @@ static void free_states(struct states *states) {
     }
     free(states->names);
     free(states->extents);
-}
-
-/* ---- the same on the device, `shift` bytes off the alignment ---- */
-
-struct uploaded {
-    struct ulp_tensor *tensors;
-    void **memory;
-    size_t count;
-};
-
-static struct uploaded upload(const struct ulp_tensor *tensors, size_t count, size_t shift) {
-    struct uploaded uploaded = {must_alloc(count * sizeof *tensors),
-                                must_alloc(count * sizeof(void *)), count};
-
-    for (size_t i = 0; i < count; i++) {
-        uploaded.tensors[i] = tensors[i];
-        must(cuda_memory_new(tensors[i].bytes + shift, &uploaded.memory[i]), "device memory");
-        uploaded.tensors[i].data = (uint8_t *)uploaded.memory[i] + shift;
-        must(cuda_copy_in(uploaded.tensors[i].data, tensors[i].data, tensors[i].bytes, NULL),
-             "uploading");
-    }
-    return uploaded;
-}
-
-static void release(struct uploaded *uploaded) {
-    for (size_t i = 0; i < uploaded->count; i++)
-        cuda_memory_free(uploaded->memory[i]);
-    free(uploaded->memory);
-    free(uploaded->tensors);
-}
-
-/* ---- patches ---- */
-
-static enum ulp_status append(void *user, const void *data, size_t bytes) {
-    return buffer_append(user, data, bytes);
-}
-
-static void compare(const char *name, const struct buffer *made, const struct buffer *expected) {
-    for (size_t i = 0; i < made->used && i < expected->used; i++)
-        must_hold(made->data[i] == expected->data[i], "the bytes part here", name, i);
-    must_hold(made->used == expected->used, "another length", name, made->used);
-}
-
-/* The patch to `next`, by both; the device's is checked against the CPU's, and both take it. */
-static struct ulp_diff_report step(const char *name, struct device_weights *weights,
-                                   struct ulp_weights *twin, const struct uploaded *next,
-                                   const struct ulp_tensor *next_twin) {
-    const struct ulp_diff_options options = {.history = 1};
-    const struct ulp_apply_options remember = {.remember = 1};
-    struct buffer made = BUFFER(UINT64_C(1) << 32), expected = BUFFER(UINT64_C(1) << 32);
-    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
-    struct ulp_diff_report report;
-    struct ulp_patch *patch = NULL;
-    struct device_apply *apply = NULL;
-
-    must(ulp_diff(twin, next_twin, next->count, &options, &to_expected, NULL), "the CPU's patch");
-    must(device_diff(weights, next->tensors, next->count, &options, &to_made, &report), name);
-    compare(name, &made, &expected);
-    must(ulp_patch_open_memory(made.data, made.used, &patch), name);
-    must(device_apply_prepare(weights, patch, &remember, &apply), name);
-    must(device_apply_commit(apply, NULL), name);
-    must(ulp_apply(twin, patch, &remember, NULL), name);
-    device_apply_free(apply);
-    ulp_patch_free(patch);
-    must(device_weights_audit(weights), name);
-    buffer_release(&made);
-    buffer_release(&expected);
-    return report;
 }
 
 static void check_case(const char *name, const struct shape *shapes, size_t count, uint32_t every,

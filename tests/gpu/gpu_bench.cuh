@@ -38,3 +38,6 @@ template <typename Run> static float best_ms(Run run) {
 }
 
 void encode_bench(int log2_elements);
+
+// All pairs of BF16 values.
+void pairs_check();

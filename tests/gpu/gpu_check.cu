@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU kernels against their CPU twins, bit for bit: gpu_check [SCALE]. Exit code 77 without a GPU, 1 on any difference.
+// GPU kernels against their CPU twins, bit for bit: gpu_check [SCALE [TRACES]]. Exit code 77 without a GPU, 1 on any difference.
 #include "cuda/digest.h"
 
 #include "gpu_bench.cuh"
@@ -66,6 +66,11 @@ int main(int argc, char **argv) {
     }
     must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
     check_digest(device_sum);
-    encode_cases(argc > 1 ? strtoull(argv[1], nullptr, 10) : 100);
+    const uint64_t scale = argc > 1 ? strtoull(argv[1], nullptr, 10) : 100;
+
+    encode_cases(scale);
+    trace_cases(argc > 2 ? argv[2] : "tests/trace");
+    if (scale >= 100) // it takes a minute or so
+        pairs_check();
     return 0;
 }

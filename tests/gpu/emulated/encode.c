@@ -4,5 +4,6 @@
 
 int main(void) {
     encode_cases(1);
+    trace_cases(TRACE_DIRECTORY);
     return 0;
 }

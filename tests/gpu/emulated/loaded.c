@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public header with kernels that are loaded at run time: here those that run on fibers, to which
  * the host's memory is the device's. What cannot be loaded is said. */
-#define _POSIX_C_SOURCE 200809L
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <ulpsync/ulpsync.h>
+#include "tests/test.h"
 
 #define ELEMENTS 20000u
 
@@ -119,12 +111,4 @@ static void test_arguments(void **unused) {
     ulp_cuda_weights_free(NULL);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_cannot_be_loaded),
-        cmocka_unit_test(test_a_step),
-        cmocka_unit_test(test_arguments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_what_cannot_be_loaded, test_a_step, test_arguments)

@@ -132,7 +132,7 @@ void encode_bench(int log2_elements) {
 
         printf("2^%d BF16 elements, %s\n", log2_elements, masters ? "FP32 masters" : "weights kept in BF16");
         printf("    %-36s %7.3f ms\n", "compare", compare_ms);
-        time_encoder(&bench, "diff and encode, one wave", {110, 1, 1}, compare_ms);
+        time_encoder(&bench, "diff and encode, four waves at once", {100, 4, 4}, compare_ms);
         time_encoder(&bench, "diff and encode, as usual", {0, 0, 0}, compare_ms);
     }
     must(cudaFree(bench.old), "freeing");

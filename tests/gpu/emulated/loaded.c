@@ -111,4 +111,13 @@ static void test_arguments(void **unused) {
     ulp_cuda_weights_free(NULL);
 }
 
-TEST_MAIN(test_what_cannot_be_loaded, test_a_step, test_arguments)
+/* With nothing of the library but what it exports, and so without our own runner. */
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_cannot_be_loaded),
+        cmocka_unit_test(test_a_step),
+        cmocka_unit_test(test_arguments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -16,7 +16,7 @@ __global__ static void set_word(volatile uint32_t *word, uint32_t value) {
     *word = value;
 }
 
-template <int WIDTH>
+template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     swap_changes(struct cuda_decode decode, struct decode_range range) {
     typedef typename element<WIDTH>::type type;
@@ -117,7 +117,7 @@ __device__ static uint32_t changes_before(const struct order *order, uint32_t po
     return count + (uint32_t)__popc(order->changes[word] & ((1u << position % 32) - 1));
 }
 
-template <int WIDTH>
+template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     remember_changes(struct cuda_decode decode, struct decode_range range, decode_move *moves) {
     typedef typename element<WIDTH>::type type;

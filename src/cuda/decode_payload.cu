@@ -148,7 +148,7 @@ __device__ static uint32_t read_flipped(struct reader *reader, const uint32_t *t
 }
 
 // False if one is wider than the elements.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static bool read_steps(struct reader *reader, const uint32_t *table, uint32_t rounds,
                                   struct target to) {
     typedef typename element<WIDTH>::type type;
@@ -188,7 +188,7 @@ __device__ static struct reader open_reader(const uint8_t *payload, uint64_t beg
 }
 
 // Groups of a warp go through classes and rounds together, as long as one of them has any.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static uint32_t read_block(const struct cuda_decode *decode,
                                       const struct decode_block *block, bool live) {
     const struct decode_segment *segment = &decode->segments[block->segment];
@@ -241,7 +241,7 @@ __device__ static uint32_t read_block(const struct cuda_decode *decode,
     return values_fit ? 0 : DECODE_VALUE;
 }
 
-template <int WIDTH>
+template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     read_payloads(struct cuda_decode decode, struct decode_range range) {
     const uint32_t index = (blockIdx.x * THREADS + threadIdx.x) / LANES;

@@ -61,7 +61,7 @@ __device__ static __forceinline__ uint32_t count_below(struct feed *feed, uint32
     return count;
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ void find_events(scan_shared<WIDTH, HISTORY> *shared,
                                                    struct feed *feed) {
     const uint32_t in_class = threadIdx.x / GROUPS, group = threadIdx.x % GROUPS;
@@ -86,7 +86,7 @@ __device__ static __forceinline__ void find_events(scan_shared<WIDTH, HISTORY> *
 // ---- the events of a tile ----
 
 // One event, found.
-template <int WIDTH> struct found {
+template <unsigned WIDTH> struct found {
     uint32_t at; // of the tile
     typename element<WIDTH>::type value;
 };
@@ -104,7 +104,7 @@ __device__ static __forceinline__ uint32_t class_of_event(uint32_t starts, uint3
 }
 
 // Finds an event's element, writes position and new value to the list in place of rank and step.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ struct found<WIDTH>
 find_change(const scan_shared<WIDTH, HISTORY> *shared, const tile<WIDTH> *from,
             const struct scan *scan, uint32_t in_class, uint32_t index, uint32_t first) {
@@ -126,7 +126,7 @@ find_change(const scan_shared<WIDTH, HISTORY> *shared, const tile<WIDTH> *from,
 
 // The first event of a word takes its old mix out of the sum, and adds the new one when all events
 // have written to the tile.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ bool claim_word(scan_shared<WIDTH, HISTORY> *shared,
                                                   uint32_t at) {
     const uint32_t word = at * WIDTH / 8, bit = 1u << word % 32;
@@ -141,7 +141,7 @@ struct turn {
     uint32_t mine; // the first
 };
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ struct turn
 events_of_tile(const scan_shared<WIDTH, HISTORY> *shared, uint32_t index) {
     const uint32_t events = lane_id() < DECODE_CLASSES ? shared->events[lane_id()] : 0;
@@ -153,7 +153,7 @@ events_of_tile(const scan_shared<WIDTH, HISTORY> *shared, uint32_t index) {
 }
 
 // What this thread found in an earlier round is in the list.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ struct found<WIDTH>
 reload(const scan_shared<WIDTH, HISTORY> *shared, const struct scan *scan, const struct turn *turn,
        uint32_t i, uint32_t first) {
@@ -163,7 +163,7 @@ reload(const scan_shared<WIDTH, HISTORY> *shared, const struct scan *scan, const
     return {scan->positions[at] - first, ((const typename element<WIDTH>::type *)scan->values)[at]};
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ void take_events(scan_shared<WIDTH, HISTORY> *shared,
                                                    tile<WIDTH> *in, const struct scan *scan,
                                                    uint32_t index, struct ulp_sum *sum) {
@@ -225,7 +225,7 @@ __device__ static bool feed_fits(const struct cuda_decode *decode, const struct 
            feed->elements == events[in_class] + feed->changes;
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const struct scan *scan,
                                   struct feed *feed, uint32_t tiles, struct ulp_sum *sum) {
     constexpr bool two = buffers<WIDTH>::count == 2;
@@ -264,7 +264,7 @@ __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const str
     }
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
     scan_blocks(struct cuda_decode decode, struct decode_range range) {
     typedef scan_shared<WIDTH, HISTORY> shared_type;
@@ -300,7 +300,7 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
         atomicAdd(decode.failed, 1u);
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 static void scan_width(const struct cuda_decode *decode, struct decode_range range,
                        cudaStream_t stream) {
     launch(scan_blocks<WIDTH, HISTORY>, range.coded, TILE_THREADS,

@@ -6,6 +6,7 @@
 
 #include "cuda/decode_table.cuh"
 #include "cuda/device.cuh"
+#include "cuda/fixed.cuh"
 #include "cuda/status.cuh"
 
 #define TABLES_AT_ONCE 4u // warps of a block
@@ -13,40 +14,6 @@
 #define SPREAD_BACK 43u   // 643 * 43 = 1 modulo 1024: which turn of the spread filled a state
 #define SMALL_AGAINST_LARGEST 24
 #define SYMBOLS_MAX DECODE_VALUE_SYMBOLS
-#define ONE (UINT64_C(1) << 32)
-
-// ---- numbers in units of 2^-32 ----
-
-__device__ static uint64_t multiply(uint64_t a, uint64_t b) {
-    if (a == ONE)
-        return b;
-    return b == ONE ? a : a * b >> 32;
-}
-
-__device__ static uint64_t exp2_negative(uint32_t x) {
-    const uint32_t steps[] = {4293513906, 4292061009, 4289156690, 4283353945,
-                              4271771996, 4248701964, 4202935003, 4112874773,
-                              3938502375, 3611622602, 3037000499};
-    uint64_t power = x >> 11 > 32 ? 0 : ONE >> (x >> 11);
-
-#pragma unroll
-    for (int i = 0; i < 11; i++) {
-        if (x >> i & 1)
-            power = multiply(power, steps[i]);
-    }
-    return power;
-}
-
-__device__ static uint64_t power_of(uint64_t q, uint32_t n) {
-    uint64_t power = ONE;
-
-    for (; n; n >>= 1) {
-        if (n & 1)
-            power = multiply(power, q);
-        q = multiply(q, q);
-    }
-    return power;
-}
 
 // ---- symbols: the number is (lead << extra) + as many extra bits ----
 
@@ -75,14 +42,14 @@ struct workspace {
 __device__ static uint64_t none_until(uint64_t none, uint32_t symbol) {
     struct form form = form_of(symbol, true);
 
-    return power_of(none, (form.lead + 1) << form.extra);
+    return fixed_power(none, (form.lead + 1) << form.extra);
 }
 
 __device__ static void count_gaps(struct workspace *work, uint32_t rate, uint32_t symbols) {
-    const uint64_t none = ONE - exp2_negative(rate);
+    const uint64_t none = FIXED_ONE - fixed_exp2_negative(rate);
 
     for (uint32_t s = lane_id(); s < symbols; s += WARP) {
-        uint64_t before = s ? none_until(none, s - 1) : ONE, after = none_until(none, s);
+        uint64_t before = s ? none_until(none, s - 1) : FIXED_ONE, after = none_until(none, s);
         uint64_t count = (before - min(after, before)) >> 6;
 
         work->count[s] = count ? count : 1;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-template <int WIDTH> struct element;
+template <unsigned WIDTH> struct element;
 template <> struct element<1> {
     typedef uint8_t type;
     typedef int8_t step;

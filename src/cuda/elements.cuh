@@ -3,42 +3,25 @@
 // or where a block ends.
 #pragma once
 
+#include "cuda/element.cuh"
 #include "cuda/numbers.cuh"
 #include "cuda/plan.h"
 
 #define OCTET 8u
 
-template <unsigned W> struct Element;
-template <> struct Element<1> {
-    typedef uint8_t type;
-    typedef int8_t step;
-};
-template <> struct Element<2> {
-    typedef uint16_t type;
-    typedef int16_t step;
-};
-template <> struct Element<4> {
-    typedef uint32_t type;
-    typedef int32_t step;
-};
-template <> struct Element<8> {
-    typedef uint64_t type;
-    typedef int64_t step;
-};
-
 // The number that stands for the step between two elements that differ: zigzag, less one; against the
 // last move it is negated.
 template <unsigned W>
-__device__ static __forceinline__ typename Element<W>::type
-value_of(typename Element<W>::type before, typename Element<W>::type after, bool negated) {
-    typedef typename Element<W>::type T;
-    typename Element<W>::step step = (typename Element<W>::step)(T)(negated ? before - after : after - before);
+__device__ static __forceinline__ typename element<W>::type
+value_of(typename element<W>::type before, typename element<W>::type after, bool negated) {
+    typedef typename element<W>::type T;
+    typename element<W>::step step = (typename element<W>::step)(T)(negated ? before - after : after - before);
 
     return (T)((T)((T)step << 1) ^ (T)(step >> (8 * W - 1))) - (T)1;
 }
 
 template <unsigned W> struct Octet {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     static constexpr unsigned WORDS = 2 * W; // of 32 bits
 
     alignas(W == 1 ? 8 : 16) uint32_t word[WORDS];
@@ -96,7 +79,7 @@ __device__ static __forceinline__ Octet<W> load_vector(const uint8_t *data, uint
 // Elements from `count` on are zero.
 template <unsigned W>
 __device__ static __forceinline__ Octet<W> load_some(const uint8_t *data, uint32_t octet, uint32_t count) {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     Octet<W> loaded;
 
     loaded.clear();
@@ -120,7 +103,7 @@ __device__ static __forceinline__ Octet<W> load_octet(const uint8_t *data, bool 
 template <unsigned W>
 __device__ static __forceinline__ uint64_t load_word(const uint8_t *data, bool aligned, uint32_t word,
                                                      uint32_t elements) {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     const uint32_t each = 8 / W, first = word * each;
     uint64_t value = 0;
 

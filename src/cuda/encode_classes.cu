@@ -49,7 +49,7 @@ __device__ static uint64_t move_from(const Moves &moves, uint64_t at, uint64_t e
 template <unsigned W>
 __device__ static void sample_moved(const Wave &wave, const cuda_block &block, code_kind kind, uint32_t b,
                                     uint32_t from, uint32_t end, SampleShared *shared, uint32_t *totals) {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     const T *before = (const T *)block.old, *after = (const T *)block.new_;
     uint64_t first = wave.moves.first[b], last = first + wave.moves.count[b];
 

@@ -2,42 +2,11 @@
 // Twins: model_gaps() and model_values() in code/encode.c, code/tans.c, code/fixed.c. One warp makes one
 // table: the gaps or the values of a class of a segment.
 #include "cuda/encode.cuh"
+#include "cuda/fixed.cuh"
 
 #define THREADS 128u
 #define WARPS (THREADS / WARP)
 #define SMALL_AGAINST_LARGEST 24
-#define ONE (UINT64_C(1) << 32)
-
-__device__ static const uint32_t exp2_steps[] = {4293513906u, 4292061009u, 4289156690u, 4283353945u,
-                                                 4271771996u, 4248701964u, 4202935003u, 4112874773u,
-                                                 3938502375u, 3611622602u, 3037000499u};
-
-__device__ static uint64_t multiply(uint64_t a, uint64_t b) {
-    if (a == ONE)
-        return b;
-    return b == ONE ? a : a * b >> 32;
-}
-
-__device__ static uint64_t fixed_exp2_negative(uint32_t x) {
-    uint64_t power = ONE >> (x >> 11);
-
-    for (int i = 0; i < 11; i++) {
-        if (x >> i & 1)
-            power = multiply(power, exp2_steps[i]);
-    }
-    return power;
-}
-
-__device__ static uint64_t fixed_power(uint64_t q, uint32_t n) {
-    uint64_t power = ONE;
-
-    for (; n; n >>= 1) {
-        if (n & 1)
-            power = multiply(power, q);
-        q = multiply(q, q);
-    }
-    return power;
-}
 
 struct TableShared {
     uint64_t counts[VALUE_SYMBOLS];
@@ -179,7 +148,7 @@ __device__ static void model_gaps(const Wave &wave, const cuda_segment &segment,
     uint32_t top = gap_symbol(state->largest_gap[k]).symbol;
 
     rate = min(rate, 65535u);
-    uint64_t none = ONE - fixed_exp2_negative(rate);
+    uint64_t none = FIXED_ONE - fixed_exp2_negative(rate);
 
     for (uint32_t s = lane_id(); s <= top; s += WARP) {
         uint64_t before = fixed_power(none, gap_least(s)), after = fixed_power(none, gap_end(s));

@@ -7,7 +7,7 @@
 // handles a change loads its octet again, which the cache still has.
 #include "cuda/encode.cuh"
 
-#include "scan/digest_mix.h"
+#include "cuda/mix.cuh"
 
 #define THREADS 128u
 #define OCTETS 4u // of a thread in a tile
@@ -230,7 +230,7 @@ __device__ static __forceinline__ uint32_t moved_class(const SegmentState &segme
 template <unsigned W>
 __device__ static void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
                                      MoveRange range, uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     const uint32_t last = moves_before(range, tile + TILE);
 
     for (uint32_t i = moves_before(range, tile) + threadIdx.x; i < last; i += THREADS) {
@@ -377,7 +377,7 @@ __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment,
 
 // The octet that a change is in, wherever it can be had.
 template <unsigned W> struct Around {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     const T *old, *next;
     const KeptOctet<W> *kept; // NULL: it is in device memory
 
@@ -432,15 +432,6 @@ __device__ static void adjust_sum(const cuda_block &block, bool aligned, const T
     sum_add(sum, digest_mix(block.first_word + word, is));
 }
 
-__device__ static void deliver_sum(ulp_sum sum, unsigned long long *lanes) {
-    for (int lane = 0; lane < 2; lane++) {
-        unsigned long long value = warp_sum((unsigned long long)sum.lane[lane]);
-
-        if (lane_id() == 0 && value)
-            atomicAdd(&lanes[lane], value);
-    }
-}
-
 // What a block's thread block knows all along.
 template <unsigned W> struct Scan {
     const Wave &wave;
@@ -462,7 +453,7 @@ __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t 
                                                   scan.range);
 
     scan.wave.entries[page] = change.rank | change.k << RANK_BITS;
-    ((typename Element<W>::type *)scan.wave.values)[page] = value_of<W>(around.old[i], around.next[i], change.negated);
+    ((typename element<W>::type *)scan.wave.values)[page] = value_of<W>(around.old[i], around.next[i], change.negated);
     atomicAdd(&scan.shared->changes[change.k], 1u);
     adjust_sum<W>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
 }

@@ -73,7 +73,7 @@ __global__ static void __launch_bounds__(PREFIX_THREADS) place_tokens(Wave wave)
 
 template <unsigned W, uint32_t ROOM> struct SortShared {
     uint32_t entry[ROOM];
-    typename Element<W>::type value[ROOM];
+    typename element<W>::type value[ROOM];
     uint32_t symbols[CLASSES][VALUE_SYMBOLS];
     uint32_t largest[CLASSES];
     uint32_t counts[WARPS][CLASSES]; // then where the next entry of a warp and class goes
@@ -112,7 +112,7 @@ __device__ static __forceinline__ uint32_t page_place(const Wave &wave, uint32_t
 // Each warp has a run of the entries, so that equal classes stay in order.
 template <unsigned W, uint32_t ROOM>
 __device__ static void sort_changes(const Wave &wave, uint32_t b, uint32_t n, SortShared<W, ROOM> *shared) {
-    typedef typename Element<W>::type T;
+    typedef typename element<W>::type T;
     const uint32_t run = (n + THREADS - 1) / THREADS * WARP, warp = threadIdx.x / WARP, lane = lane_id();
     const uint32_t from = min(run * warp, n), end = min(from + run, n), own = lane % CLASSES;
     uint32_t count = 0;

@@ -7,7 +7,7 @@
 
 #define THREADS 256u
 
-template <int WIDTH>
+template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     gather(const struct cuda_block *blocks, const uint64_t *offsets, uint8_t *to) {
     typedef typename element<WIDTH>::type type;

@@ -25,12 +25,12 @@ static_assert(GROUP_CHUNKS == 16, "the counts of a group are one vector");
 static_assert(ROUNDS_MAX <= 32, "a bit for each round");
 
 // Tiles are loaded one ahead, where there is room for two; so many blocks then share a processor.
-template <int WIDTH> struct buffers {
+template <unsigned WIDTH> struct buffers {
     static constexpr unsigned count = WIDTH <= 4 ? 2 : 1;
     static constexpr unsigned blocks = WIDTH <= 2 ? 4 : 2;
 };
 
-template <int WIDTH, bool HISTORY> struct scan_shared {
+template <unsigned WIDTH, bool HISTORY> struct scan_shared {
     tile<WIDTH> tiles[buffers<WIDTH>::count];
     uint2 parts[PARTS][TILE_CHUNKS];             // four bits for each class
     uint8_t counts[DECODE_CLASSES][TILE_CHUNKS]; // of each chunk
@@ -62,7 +62,7 @@ struct scan {
 // ---- classes ----
 
 // Where an element's class is looked up.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static __forceinline__ uint32_t slot_of(typename element<WIDTH>::type old,
                                                    struct code_kind kind) {
     const uint32_t exponent =
@@ -74,7 +74,7 @@ __device__ static __forceinline__ uint32_t slot_of(typename element<WIDTH>::type
 }
 
 // code_cell() of what has this slot.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static __forceinline__ uint32_t cell_of_slot(uint32_t slot, struct code_kind kind) {
     if (WIDTH == 8)
         return min(slot, EXPONENT_CELLS - 1);
@@ -85,7 +85,7 @@ __device__ static __forceinline__ uint32_t field_of(uint2 fields, uint32_t in_cl
     return (in_class < 8 ? fields.x : fields.y) >> 4 * (in_class % 8) & 15;
 }
 
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static void make_lookup(scan_shared<WIDTH, HISTORY> *shared, const struct scan *scan) {
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += TILE_THREADS) {
         const uint32_t cell = cell_of_slot<WIDTH>(slot, scan->kind);
@@ -116,7 +116,7 @@ __device__ static __forceinline__ uint2 count_pair(const uint2 *ones, uint32_t p
 }
 
 // The classes of eight elements, of which the last may be missing.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static __forceinline__ uint2 count_part(const tile<WIDTH> *from, const uint2 *ones,
                                                    uint32_t chunk, uint32_t part, uint32_t elements,
                                                    struct code_kind kind) {
@@ -141,7 +141,7 @@ __device__ static __forceinline__ uint2 count_part(const tile<WIDTH> *from, cons
 }
 
 // Each thread counts its chunk, of which `elements` are there.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ void count_chunk(scan_shared<WIDTH, HISTORY> *shared,
                                                    const tile<WIDTH> *from, uint32_t elements,
                                                    uint32_t classes, struct code_kind kind) {
@@ -175,7 +175,7 @@ __device__ static __forceinline__ void count_chunk(scan_shared<WIDTH, HISTORY> *
 // ---- elements that moved before ----
 
 // Where the moves of each tile begin; they ascend.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static void find_moves(scan_shared<WIDTH, true> *shared, const struct scan *scan,
                                   uint32_t move_count, uint32_t tiles) {
     for (uint32_t i = threadIdx.x; i <= tiles; i += TILE_THREADS) {
@@ -203,7 +203,7 @@ __device__ static __forceinline__ uint32_t move_bucket(int move) {
 
 // One more or one fewer of a class. Others change the same words: fields never carry in the end,
 // whatever they do between.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static void correct(scan_shared<WIDTH, true> *shared, uint32_t i, uint32_t in_class,
                                uint32_t by) {
     const uint32_t chunk = i / TILE_CHUNK;
@@ -213,7 +213,7 @@ __device__ static void correct(scan_shared<WIDTH, true> *shared, uint32_t i, uin
     atomicAdd((uint32_t *)&shared->counts[in_class][chunk & ~3u], by << 8 * (chunk % 4));
 }
 
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static void correct_moved(scan_shared<WIDTH, true> *shared, const tile<WIDTH> *from,
                                      const struct scan *scan, uint32_t index, uint32_t elements) {
     const uint32_t end = shared->move_start[index + 1];

@@ -6,7 +6,7 @@
 #include "cuda/scan_counts.cuh"
 
 // A bit for each of eight elements whose exponent says that it is of the class.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, const uint2 *ones,
                                                      uint32_t first, uint32_t in_class,
                                                      struct code_kind kind) {
@@ -33,7 +33,7 @@ __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, co
 }
 
 // The rank-th element of a class in a part of eight.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ uint32_t find_in_part(const scan_shared<WIDTH, HISTORY> *shared,
                                                         const tile<WIDTH> *from, uint32_t first,
                                                         uint32_t in_class, uint32_t rank,
@@ -57,7 +57,7 @@ __device__ static __forceinline__ uint32_t find_in_part(const scan_shared<WIDTH,
 }
 
 // The rank-th element of a class in the tile. Whatever the rank, the result is in the tile.
-template <int WIDTH, bool HISTORY>
+template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ uint32_t find_element(const scan_shared<WIDTH, HISTORY> *shared,
                                                         const tile<WIDTH> *from, uint32_t in_class,
                                                         uint32_t rank, struct code_kind kind) {

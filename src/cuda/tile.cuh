@@ -12,7 +12,7 @@
 #define TILE_CHUNKS TILE_THREADS
 #define TILE_ELEMENTS (TILE_CHUNKS * TILE_CHUNK)
 
-template <int WIDTH> struct tile {
+template <unsigned WIDTH> struct tile {
     static constexpr unsigned vectors = TILE_CHUNK * WIDTH / 16; // of a chunk
     uint4 data[TILE_CHUNKS * vectors];
 
@@ -73,7 +73,7 @@ __device__ static __forceinline__ void copies_done() {
 
 // Starts to fill the tile with the first `elements` at `from`; behind them are zeros up to a whole
 // vector, as the digest wants its last word. Complete after copies_done() and a barrier.
-template <int WIDTH>
+template <unsigned WIDTH>
 __device__ static __forceinline__ void tile_fill(tile<WIDTH> *to, const uint8_t *from,
                                                  unsigned elements) {
     typedef typename element<WIDTH>::type type;

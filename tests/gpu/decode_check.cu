@@ -5,21 +5,10 @@
 #include "cuda/digest_blocks.h"
 #include "tests/gpu/device_state.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
+#include "tests/gpu/gpu_bench.cuh"
 
-#define ROUNDS 9
 #define DENSITY 0.012
 #define SIGMA 0.02f
-
-static void must(cudaError_t error, const char *what) {
-    if (error == cudaSuccess)
-        return;
-    fprintf(stderr, "gpu_decode_check: %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
 
 // ---- weights that move as those of a model do ----
 
@@ -81,46 +70,6 @@ static float find_noise(uint16_t *old, uint16_t *next, unsigned long long *chang
         noise *= (float)(DENSITY * (double)count / (double)seen);
     }
     return noise;
-}
-
-// ---- limits ----
-
-__global__ static void read_all(const uint4 *from, size_t count, unsigned *sink) {
-    const size_t stride = (size_t)gridDim.x * blockDim.x;
-    unsigned seen = 0;
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-    for (; i + 3 * stride < count; i += 4 * stride) {
-        uint4 a = __ldcs(&from[i]), b = __ldcs(&from[i + stride]);
-        uint4 c = __ldcs(&from[i + 2 * stride]), d = __ldcs(&from[i + 3 * stride]);
-
-        seen |= a.x | a.y | a.z | a.w | b.x | b.y | b.z | b.w;
-        seen |= c.x | c.y | c.z | c.w | d.x | d.y | d.z | d.w;
-    }
-    if (seen == 0x12345678)
-        *sink = seen;
-}
-
-template <typename Before, typename Run> static float best_ms(Before before, Run run) {
-    cudaEvent_t start, stop;
-    float best = 1e9f;
-
-    must(cudaEventCreate(&start), "event");
-    must(cudaEventCreate(&stop), "event");
-    for (int round = 0; round < ROUNDS; round++) {
-        float ms;
-
-        before();
-        must(cudaEventRecord(start), "event");
-        run();
-        must(cudaEventRecord(stop), "event");
-        must(cudaEventSynchronize(stop), "running");
-        must(cudaEventElapsedTime(&ms, start, stop), "event");
-        best = std::min(best, ms);
-    }
-    must(cudaEventDestroy(start), "event");
-    must(cudaEventDestroy(stop), "event");
-    return best;
 }
 
 // ---- the benchmark ----

@@ -171,6 +171,9 @@ void encode_cases(uint64_t scale) {
     check_case("denser", &one, 1, 20, 0, NULL);
     check_case("flipped classes", &one, 1, SMALL_STEP, 0, NULL);
     check_case("nothing changes", &one, 1, 0, 0, NULL);
+    check_case("no tensors", NULL, 0, 1, 0, NULL);
+    check_case("no elements", (const struct shape[]){{"BF16", 0}, {"F32", 0}}, 2, 1, 0, NULL);
+    check_case("one element", (const struct shape[]){{"BF16", 1}}, 1, 1, 0, NULL);
     check_case("hardly anything", &one, 1, (uint32_t)(200 * scale), 0, NULL);
     check_case("off the alignment", &one, 1, 90, 2, NULL);
     check_case("an eighth and more", &one, 1, 4, 0, NULL);

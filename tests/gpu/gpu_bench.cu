@@ -4,22 +4,6 @@
 #include "cuda/digest.h"
 #include "gpu_bench.cuh"
 
-__global__ static void read_all(const uint4 *from, size_t count, unsigned *sink) {
-    const size_t stride = (size_t)gridDim.x * blockDim.x;
-    unsigned seen = 0;
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-    for (; i + 3 * stride < count; i += 4 * stride) {
-        uint4 a = __ldcs(&from[i]), b = __ldcs(&from[i + stride]);
-        uint4 c = __ldcs(&from[i + 2 * stride]), d = __ldcs(&from[i + 3 * stride]);
-
-        seen |= a.x | a.y | a.z | a.w | b.x | b.y | b.z | b.w;
-        seen |= c.x | c.y | c.z | c.w | d.x | d.y | d.z | d.w;
-    }
-    if (seen == 0x12345678)
-        *sink = seen;
-}
-
 static void bench_digest(int log2_elements, uint64_t *device_sum) {
     const size_t bytes = (size_t)2 << log2_elements;
     void *weights;

@@ -134,8 +134,8 @@ static struct code_block *make_blocks(const struct states *states, bool history)
     for (size_t b = 0; b < count; b++) {
         size_t at = b * CODE_BLOCK_MAX;
 
-        blocks[b] =
-            (struct code_block){states->old + at, states->new + at, CODE_BLOCK_MAX, NULL, 0};
+        blocks[b] = (struct code_block){
+            .old = states->old + at, .new = states->new + at, .elements = CODE_BLOCK_MAX};
         if (history) {
             blocks[b].moves = moves;
             blocks[b].move_count = states->move_counts[b];

@@ -89,9 +89,8 @@ enum ulp_status {
     ULP_E_KEY = 84,          /* a key file that is none */
 
     /* GPUs */
-    ULP_E_DEVICE = 90, /* there is no GPU that can be used, or it failed */
-    ULP_E_POISONED =
-        91 /* an apply to device memory was cut off: the weights are neither old nor new */
+    ULP_E_DEVICE = 90,  /* there is no GPU that can be used, or it failed */
+    ULP_E_POISONED = 91 /* an apply to device memory was cut off: neither old nor new */
 };
 
 /* "ULP_E_TRUNCATED"; never NULL. */

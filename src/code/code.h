@@ -35,6 +35,12 @@ struct code_block {
     uint32_t elements;
     const struct code_move *moves; /* ascending; none without history */
     uint32_t move_count;
+
+    /* For CODE_PLAIN, in the place of `old` and `new`, which are NULL then: the places of the changes,
+     * ascending, and what stands there afterwards. */
+    const uint32_t *places;
+    const void *values;
+    uint32_t place_count;
 };
 
 /* ULP_E_USAGE unless the block is within limits and its moves are in order. */

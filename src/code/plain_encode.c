@@ -65,7 +65,9 @@ static void count_events(const struct scan_kernels *kernels, const struct code_b
 
     for (size_t b = 0; b < count; b++) {
         entries[b].changes[0] =
-            (uint32_t)kernels->count(blocks[b].old, blocks[b].new, blocks[b].elements);
+            blocks[b].old
+                ? (uint32_t)kernels->count(blocks[b].old, blocks[b].new, blocks[b].elements)
+                : blocks[b].place_count;
         changes += entries[b].changes[0];
         elements += blocks[b].elements;
     }
@@ -84,10 +86,17 @@ static struct plain_block take_block(struct plain_encoder *plain,
 
     if (header->coder == CODE_DENSE)
         return taken;
-    kernels->collect(block->old, block->new, block->elements, plain->positions);
+    if (block->old)
+        kernels->collect(block->old, block->new, block->elements, plain->positions);
+    else if (block->place_count)
+        memcpy(plain->positions, block->places, block->place_count * sizeof *block->places);
     if (!header->map.flipped) {
         places_between(plain->positions, entry->changes[0], block->elements, plain->events);
         taken.events = plain->events;
+    }
+    if (!block->old) {
+        taken.values = block->values;
+        return taken;
     }
     kernels->gather(block->new, plain->positions, entry->changes[0], plain->values);
     taken.values = plain->values;

@@ -15,5 +15,6 @@ set(cuda_sources
     encode_sort.cu
     encoder.cu
     gather_blocks.cu
+    list_changes.cu
     memory.cu
     table.cu)

@@ -11,6 +11,7 @@
 #include "cuda/digest_blocks.h"
 #include "cuda/encode.h"
 #include "cuda/gather_blocks.h"
+#include "cuda/list_changes.h"
 #include "cuda/memory.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
@@ -35,6 +36,9 @@
       (plan, sums, stream), return)                                                                                     \
     X(enum ulp_status, gather_blocks, (const struct cuda_block *blocks, const uint64_t *offsets, uint32_t count,        \
       uint32_t width, uint8_t *to, void *stream), (blocks, offsets, count, width, to, stream), return)                  \
+    X(enum ulp_status, list_changes, (const struct cuda_block *blocks, uint32_t count, uint32_t width, uint32_t limit,    \
+      struct cuda_change *changes, uint32_t *found, void *stream),                                                      \
+      (blocks, count, width, limit, changes, found, stream), return)                                                    \
     X(enum ulp_status, decode_tables, (const struct cuda_decode *decode, void *stream), (decode, stream), return)       \
     X(enum ulp_status, decode_payload, (const struct cuda_decode *decode, void *stream), (decode, stream), return)      \
     X(enum ulp_status, decode_scan, (const struct cuda_decode *decode, void *stream), (decode, stream), return)         \

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "cuda/memory.h"
 #include "gpu/bring.h"
+#include "gpu/few_changes.h"
 #include "patch/diff.h"
 
 #include <string.h>
@@ -203,15 +204,42 @@ static enum ulp_status put_here(struct making *making, size_t chunk) {
     return status;
 }
 
-static enum ulp_status put_chunk(struct making *making, size_t chunk) {
+static enum ulp_status put_coded(struct making *making, size_t chunk) {
     const struct cuda_segment_report *report = &making->reports[chunk];
 
-    if (report->changes && (report->elsewhere || report->changes <= CODE_FEW_CHANGES))
-        return put_here(making, chunk);
     if (report->changes && making->history)
         making->output.table.history = true;
     return output_summed_chunk(&making->output, chunk, making->bytes.memory + report->offset,
                                (size_t)report->bytes, report->changes, report->checksum);
+}
+
+/* Plain if that is shorter. */
+static enum ulp_status put_few(struct making *making, size_t chunk) {
+    const struct cuda_segment_report *report = &making->reports[chunk];
+    struct workers *workers = making->weights->weights->workers;
+    struct worker *worker = NULL;
+    enum ulp_status status =
+        workers_take(workers, making->output.table.grid.chunks[chunk].words, &worker);
+
+    if (!status)
+        status = few_changes_code(making->weights, chunk, report->changes, worker);
+    if (!status && worker->bytes.used < report->bytes)
+        status = output_chunk(&making->output, chunk, worker->bytes.data, worker->bytes.used,
+                              report->changes);
+    else if (!status)
+        status = put_coded(making, chunk);
+    workers_give(workers, worker);
+    return status;
+}
+
+static enum ulp_status put_chunk(struct making *making, size_t chunk) {
+    const struct cuda_segment_report *report = &making->reports[chunk];
+
+    if (report->elsewhere)
+        return put_here(making, chunk);
+    if (report->changes && report->changes <= CODE_FEW_CHANGES)
+        return put_few(making, chunk);
+    return put_coded(making, chunk);
 }
 
 /* ---- all of it ---- */

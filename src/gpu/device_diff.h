@@ -3,8 +3,9 @@
  * A patch from weights in device memory to others beside them: the same bytes as ulp_diff() of
  * <ulpsync/patch.h> makes of the same states on the CPU.
  *
- * The device compares and codes. Chunks of which so much or so little changes that another coder may
- * take fewer bytes are brought to the host and coded there.
+ * The device compares and codes. Chunks of which so much changes that another coder may take fewer
+ * bytes are brought to the host and coded there; of chunks in which hardly anything changes a list of
+ * the changes is.
  */
 #ifndef GPU_DEVICE_DIFF_H
 #define GPU_DEVICE_DIFF_H

@@ -64,6 +64,8 @@ static const struct pin pins[] = {
     {ULP_E_SIGNATURE, 82, "ULP_E_SIGNATURE"},
     {ULP_E_PART_MISSING, 83, "ULP_E_PART_MISSING"},
     {ULP_E_KEY, 84, "ULP_E_KEY"},
+    {ULP_E_DEVICE, 90, "ULP_E_DEVICE"},
+    {ULP_E_POISONED, 91, "ULP_E_POISONED"},
 };
 
 #define PINS (sizeof pins / sizeof pins[0])

@@ -60,8 +60,8 @@ static size_t encoded_bytes(int step, bool history) {
         size_t at = b * CODE_BLOCK_MAX;
 
         elements[b] = CODE_BLOCK_MAX;
-        blocks[b] =
-            (struct code_block){states[step] + at, states[step + 1] + at, CODE_BLOCK_MAX, NULL, 0};
+        blocks[b] = (struct code_block){
+            .old = states[step] + at, .new = states[step + 1] + at, .elements = CODE_BLOCK_MAX};
         if (history) {
             blocks[b].moves = moves + at;
             blocks[b].move_count = find_moves(states[step - 1] + at, states[step] + at, moves + at);
@@ -115,8 +115,9 @@ static void test_whole_weights(void **state) {
     make_run(SYNTH_MASTER, 1e-6f);
     for (size_t b = 0; b < LARGE_BLOCKS; b++) {
         elements[b] = CODE_BLOCK_MAX;
-        blocks[b] = (struct code_block){nothing + b * CODE_BLOCK_MAX,
-                                        states[0] + b * CODE_BLOCK_MAX, CODE_BLOCK_MAX, NULL, 0};
+        blocks[b] = (struct code_block){.old = nothing + b * CODE_BLOCK_MAX,
+                                        .new = states[0] + b *CODE_BLOCK_MAX,
+                                        .elements = CODE_BLOCK_MAX};
     }
     for (unsigned i = 0; i < 2; i++) {
         struct sample sample = {.kind = code_kind_of("BF16", 16),

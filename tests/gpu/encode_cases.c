@@ -175,6 +175,9 @@ void encode_cases(uint64_t scale) {
     check_case("no elements", (const struct shape[]){{"BF16", 0}, {"F32", 0}}, 2, 1, 0, NULL);
     check_case("one element", (const struct shape[]){{"BF16", 1}}, 1, 1, 0, NULL);
     check_case("hardly anything", &one, 1, (uint32_t)(200 * scale), 0, NULL);
+    check_case("a handful", &one, 1, (uint32_t)(12000 * scale), 0, NULL);
+    check_case("a handful of F64", (const struct shape[]){{"F64", 30000 * scale}}, 1,
+               (uint32_t)(9000 * scale), 0, NULL);
     check_case("off the alignment", &one, 1, 90, 2, NULL);
     check_case("an eighth and more", &one, 1, 4, 0, NULL);
     check_case("everything", &one, 1, 1, 0, NULL);

@@ -375,7 +375,8 @@ static void test_moves_out_of_place(void **state) {
     static const uint16_t weights[4] = {0x3f80, 0x3f80, 0x3f80, 0x3f80};
     const struct code_kind kind = code_kind_of("BF16", 16);
     struct code_move moves[2] = {{1, 1}, {2, -1}};
-    struct code_block block = {weights, weights, 4, moves, 2};
+    struct code_block block = {
+        .old = weights, .new = weights, .elements = 4, .moves = moves, .move_count = 2};
     struct code_encoder *encoder = NULL;
     struct buffer out = BUFFER(OUT_BYTES_MAX);
 

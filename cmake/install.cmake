@@ -18,7 +18,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ulpsyncConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/ulpsyncConfig.cmake ${PROJECT_BINARY_DIR}/ulpsyncConfigVersion.cmake
     DESTINATION ${config_dir})
 
-set(private_link_flags "-lpthread")
+set(private_link_flags "-lpthread -ldl") # the latter for C libraries that are older
 if(ULPSYNC_OPENSSL)
     string(APPEND private_link_flags " -lcrypto")
 endif()

@@ -127,7 +127,7 @@ static void kind_of(const char *name, char *kind) {
     }
     *end = 0;
     if (end == kind)
-        strcpy(kind, name);
+        memcpy(kind, name, strlen(name) + 1);
 }
 
 static int by_name(const void *x, const void *y) {

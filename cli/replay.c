@@ -174,7 +174,7 @@ static enum ulp_status layer_densities(struct replaying *r, const struct study_p
     enum ulp_status status =
         reports ? ULP_OK : ulp_fail(ULP_E_NOMEM, "out of memory for the counters of tensors");
 
-    for (size_t i = 0; !status && i < r->count; i++) {
+    for (size_t i = 0; !status && reports && i < r->count; i++) {
         reports[i].elements = study_elements(&r->now[i]);
         reports[i].changed = pair->tensor_changed[i];
     }
@@ -186,7 +186,7 @@ static enum ulp_status layer_densities(struct replaying *r, const struct study_p
         step->layer_density = calloc(replay->layer_count + 1, sizeof *step->layer_density);
     if (!status && !step->layer_density)
         status = ulp_fail(ULP_E_NOMEM, "out of memory for densities of layers");
-    for (size_t i = 0; !status && i < replay->layer_count; i++)
+    for (size_t i = 0; !status && step->layer_density && i < replay->layer_count; i++)
         step->layer_density[i] = groups[i].total.elements ? (double)groups[i].total.changed /
                                                                 (double)groups[i].total.elements
                                                           : NAN;
@@ -267,6 +267,7 @@ static enum ulp_status replay_from(struct replaying *r, const char *beside) {
     if (!status)
         status = go_on(r);
     progress_end(&line);
+    r->options.progress = NULL; /* it ends here */
     return status;
 }
 

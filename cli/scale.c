@@ -68,12 +68,11 @@ struct chart_number chart_number(double value, enum chart_unit unit) {
         snprintf(out.text, sizeof out.text, "%.0f", value);
     else if (unit == CHART_PLAIN)
         snprintf(out.text, sizeof out.text, "%.6g", value);
-    else if (fabs(number) >= 1e9) /* digits to the edge of the page would be cut */
+    else if (fabs(number) >= 1e9 || /* digits to the edge of the page would be cut */
+             (unit == CHART_PERCENT && number != 0 && fabs(number) < 1 && in.divisor != 1))
         snprintf(out.text, sizeof out.text, "%.3g%s", number, in.suffix);
     else if (number == 0 || (in.divisor == 1 && unit != CHART_SECONDS))
         snprintf(out.text, sizeof out.text, "%.0f%s", number, in.suffix);
-    else if (unit == CHART_PERCENT && fabs(number) < 1)
-        snprintf(out.text, sizeof out.text, "%.3g%s", number, in.suffix);
     else
         snprintf(out.text, sizeof out.text, "%.*f%s",
                  fabs(number) < 10    ? 2

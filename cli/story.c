@@ -106,7 +106,7 @@ static enum ulp_status add_step(struct story *story, const struct ulp_run_record
     struct story_step *step = NULL;
     enum ulp_status status = step_room(story, &step);
 
-    if (status)
+    if (status || !step)
         return status;
     *step = (struct story_step){
         .version = record->version,

@@ -83,7 +83,7 @@ static enum ulp_status add_bits(struct nameless *nameless, size_t count, struct 
         status = ulp_patch_open_source(&source, &patch);
     if (!status)
         status = ulp_patch_inspect(patch, NULL, pool, NULL, parts);
-    for (size_t i = 0; !status && i < count; i++)
+    for (size_t i = 0; !status && parts && i < count; i++)
         reports[i].bits += parts[i].bits;
     ulp_patch_free(patch);
     free(parts);

@@ -89,12 +89,13 @@ void wire_sizes_tensor(struct wire_sizes *sizes, const struct ulp_tensor *tensor
                        const struct wire_run *run) {
     const double values = (double)(run->changed * width);
     const uint64_t elements = tensor->bytes / width;
+    const uint64_t bitmap = (elements + 7) / 8;
     uint64_t rice = run->rice_bits[0];
 
     for (unsigned k = 1; k < WIRE_RICE_MAX; k++)
         rice = run->rice_bits[k] < rice ? run->rice_bits[k] : rice;
     add_size(sizes, WIRE_STATE, WIRE_COUNTED, (double)tensor->bytes);
-    add_size(sizes, WIRE_BITMAP, WIRE_COUNTED, (double)((elements + 7) / 8) + values);
+    add_size(sizes, WIRE_BITMAP, WIRE_COUNTED, (double)bitmap + values);
     add_size(sizes, WIRE_PAIRS, WIRE_COUNTED, 4 * (double)run->changed + values);
     add_size(sizes, WIRE_GAPS16, WIRE_COUNTED,
              (run->gap_most > UINT16_MAX ? 4 : 2) * (double)run->changed + values);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 _Static_assert(DECODE_CLASSES == CLASSES_MAX, "classes");
-_Static_assert(DECODE_BLOCK_MAX == CODE_BLOCK_MAX, "elements of a block");
+_Static_assert(DECODE_BLOCK_MAX == CODE_BLOCK_MAX,
+               "elements of a block"); /* NOLINT: that they are equal is the point */
 _Static_assert(DECODE_STATES == TANS_STATES, "states");
 _Static_assert(DECODE_GAP_SYMBOLS == GAP_SYMBOLS, "gaps");
 _Static_assert(DECODE_VALUE_SYMBOLS == VALUE_SYMBOLS, "values");

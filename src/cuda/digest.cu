@@ -3,57 +3,18 @@
 // warp are contiguous, and keeps its own two lanes; addition does not care about order.
 #include "cuda/digest.h"
 
-#include "scan/digest_mix.h"
-
-#include "cuda/device.cuh"
+#include "cuda/mix.cuh"
 #include "cuda/status.cuh"
 
 #define THREADS 256
 #define BLOCKS_PER_PROCESSOR 8
-#define PAIRS_IN_FLIGHT 4 // 16-byte loads that a thread starts before it uses the first
 
-__device__ static ulp_sum add(ulp_sum sum, ulp_sum mix) {
-    sum_add(&sum, mix);
-    return sum;
-}
-
-__device__ static ulp_sum mix_pair(ulp_sum sum, uint64_t position, ulonglong2 pair) {
-    return add(add(sum, digest_mix(position, pair.x)), digest_mix(position + 1, pair.y));
-}
-
-// One value per warp, then one atomic addition per warp and lane.
-__device__ static void deliver(ulp_sum sum, unsigned long long *lanes) {
-    for (int lane = 0; lane < 2; lane++) {
-        unsigned long long value = sum.lane[lane];
-
-        for (int offset = 16; offset > 0; offset /= 2)
-            value += __shfl_down_sync(0xffffffffu, value, offset);
-        if (threadIdx.x % 32 == 0)
-            atomicAdd(&lanes[lane], value);
-    }
-}
-
-// `pairs` must be 16-byte aligned.
 __global__ static void __launch_bounds__(THREADS)
     digest_pairs(const ulonglong2 *pairs, size_t count, uint64_t first_word,
                  unsigned long long *lanes) {
     const size_t stride = (size_t)gridDim.x * THREADS;
-    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    ulp_sum sum = {{0, 0}};
 
-    for (; i + (PAIRS_IN_FLIGHT - 1) * stride < count; i += PAIRS_IN_FLIGHT * stride) {
-        ulonglong2 loaded[PAIRS_IN_FLIGHT];
-
-#pragma unroll
-        for (int k = 0; k < PAIRS_IN_FLIGHT; k++)
-            loaded[k] = __ldcs(&pairs[i + k * stride]);
-#pragma unroll
-        for (int k = 0; k < PAIRS_IN_FLIGHT; k++)
-            sum = mix_pair(sum, first_word + 2 * (i + k * stride), loaded[k]);
-    }
-    for (; i < count; i += stride)
-        sum = mix_pair(sum, first_word + 2 * i, pairs[i]);
-    deliver(sum, lanes);
+    deliver_sum(sum_pairs(pairs, (size_t)blockIdx.x * THREADS + threadIdx.x, count, stride, first_word), lanes);
 }
 
 // The odd word in front of or behind the pairs.

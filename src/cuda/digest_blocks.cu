@@ -8,33 +8,6 @@
 
 #define THREADS 256u
 #define SLICES 4u
-#define IN_FLIGHT 4u // 16-byte loads that a thread starts before it uses the first
-
-__device__ static struct ulp_sum add_pair(struct ulp_sum sum, uint64_t position, ulonglong2 pair) {
-    sum_add(&sum, digest_mix(position, pair.x));
-    sum_add(&sum, digest_mix(position + 1, pair.y));
-    return sum;
-}
-
-// Pairs [i, end) of words, every THREADSth of them.
-__device__ static struct ulp_sum sum_pairs(const ulonglong2 *pairs, uint32_t i, uint32_t end,
-                                           uint64_t first_word) {
-    struct ulp_sum sum = {{0, 0}};
-
-    for (; i + (IN_FLIGHT - 1) * THREADS < end; i += IN_FLIGHT * THREADS) {
-        ulonglong2 loaded[IN_FLIGHT];
-
-#pragma unroll
-        for (unsigned k = 0; k < IN_FLIGHT; k++)
-            loaded[k] = __ldcs(&pairs[i + k * THREADS]);
-#pragma unroll
-        for (unsigned k = 0; k < IN_FLIGHT; k++)
-            sum = add_pair(sum, first_word + 2 * (i + k * THREADS), loaded[k]);
-    }
-    for (; i < end; i += THREADS)
-        sum = add_pair(sum, first_word + 2 * i, pairs[i]);
-    return sum;
-}
 
 // Any word: it may not be aligned, or end behind the block, where it counts as zeros.
 __device__ static uint64_t load_word(const uint8_t *data, uint32_t word, uint32_t bytes) {
@@ -60,7 +33,7 @@ __global__ static void __launch_bounds__(THREADS)
         return;
     if ((uintptr_t)block.old % sizeof(ulonglong2) == 0) {
         rest = max(from, min(to, bytes / 8) & ~1u);
-        sum = sum_pairs((const ulonglong2 *)block.old, from / 2 + threadIdx.x, rest / 2,
+        sum = sum_pairs((const ulonglong2 *)block.old, from / 2 + threadIdx.x, rest / 2, THREADS,
                         block.first_word);
     }
     for (uint32_t i = rest + threadIdx.x; i < to; i += THREADS)

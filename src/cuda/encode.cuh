@@ -186,6 +186,32 @@ struct Wave {
     uint32_t *overflow; // FULL_POOL, FULL_OUTPUT
 };
 
+// The moves of a block.
+struct MoveRange {
+    const decode_move *at, *end;
+};
+
+__device__ static __forceinline__ MoveRange moves_of_block(const Wave &wave, uint32_t b) {
+    const decode_move *first = wave.moves.moves + wave.moves.first[b];
+
+    return {first, first + wave.moves.count[b]};
+}
+
+// How many of them there are in front of a position.
+__device__ static inline uint32_t moves_before(MoveRange range, uint32_t position) {
+    uint32_t low = 0, high = (uint32_t)(range.end - range.at);
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (move_position(range.at[middle]) < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 __device__ static __forceinline__ SegmentState &segment_of(const Wave &wave, const cuda_block &block) {
     return wave.segment[block.segment - wave.first_segment];
 }

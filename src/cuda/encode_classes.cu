@@ -32,30 +32,17 @@ __device__ static __forceinline__ uint32_t *sample_seen(const Wave &wave, uint32
     return wave.samples + SAMPLE_COUNTERS(wave.cells) * segment;
 }
 
-// The first of a block's moves at or behind a position.
-__device__ static uint64_t move_from(const Moves &moves, uint64_t at, uint64_t end, uint32_t position) {
-    while (at < end) {
-        uint64_t middle = (at + end) / 2;
-
-        if (move_position(moves.moves[middle]) < position)
-            at = middle + 1;
-        else
-            end = middle;
-    }
-    return at;
-}
-
 // Elements that moved before were counted as if they had not; they belong to other cells.
 template <unsigned W>
 __device__ static void sample_moved(const Wave &wave, const cuda_block &block, code_kind kind, uint32_t b,
                                     uint32_t from, uint32_t end, SampleShared *shared, uint32_t *totals) {
     typedef typename element<W>::type T;
     const T *before = (const T *)block.old, *after = (const T *)block.new_;
-    uint64_t first = wave.moves.first[b], last = first + wave.moves.count[b];
+    const MoveRange range = moves_of_block(wave, b);
 
-    for (uint64_t i = move_from(wave.moves, first, last, from) + threadIdx.x; i < last;
+    for (const decode_move *i = range.at + moves_before(range, from) + threadIdx.x; i < range.end;
          i += SAMPLE_THREADS) {
-        uint32_t move = wave.moves.moves[i], at = move_position(move);
+        uint32_t move = *i, at = move_position(move);
 
         if (at >= end)
             break;

@@ -191,32 +191,6 @@ template <unsigned W> struct TileOctets {
 
 // ---- moves of the patch before ----
 
-// The moves of a block, met tile by tile.
-struct MoveRange {
-    const uint32_t *at, *end;
-};
-
-__device__ static __forceinline__ MoveRange moves_of_block(const Wave &wave, uint32_t b) {
-    const decode_move *first = wave.moves.moves + wave.moves.first[b];
-
-    return {first, first + wave.moves.count[b]};
-}
-
-// How many there are in front of a position; all threads get the same answer.
-__device__ static uint32_t moves_before(MoveRange range, uint32_t position) {
-    uint32_t low = 0, high = (uint32_t)(range.end - range.at);
-
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (move_position(range.at[middle]) < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 __device__ static __forceinline__ int move_at(MoveRange range, uint32_t position) {
     return move_size(range.at[moves_before(range, position)]);
 }

@@ -372,7 +372,7 @@ static void leave(cuda_segment_report *report) {
 }
 
 // What to do about a wave that did not fit: its halves are to be run or, of a single segment, it again.
-static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::vector<WaveRange> *todo) {
+static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::vector<WaveRange> *waiting) {
     const uint32_t full = reports[wave.first].elsewhere, half = (wave.count + 1) / 2;
 
     if (full <= 1)
@@ -382,8 +382,8 @@ static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::
         return;
     }
     if (wave.count > half)
-        todo->push_back({wave.first + half, wave.count - half});
-    todo->push_back({wave.first, half});
+        waiting->push_back({wave.first + half, wave.count - half});
+    waiting->push_back({wave.first, half});
 }
 
 static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves) {
@@ -400,15 +400,15 @@ static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, 
 
 static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
                               cudaStream_t stream, cuda_segment_report *reports) {
-    std::vector<WaveRange> todo;
+    std::vector<WaveRange> waiting;
 
     for (const WaveRange &wave : waves)
-        cut_again(wave, reports, &todo);
-    while (!todo.empty()) {
-        const WaveRange wave = todo.back();
+        cut_again(wave, reports, &waiting);
+    while (!waiting.empty()) {
+        const WaveRange wave = waiting.back();
         enum ulp_status status = ULP_OK;
 
-        todo.pop_back();
+        waiting.pop_back();
         if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
         if (!status)
@@ -417,7 +417,7 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
             status = read_some(encoder, wave, encoder->memory[0].stream, reports);
         if (status)
             return status;
-        cut_again(wave, reports, &todo);
+        cut_again(wave, reports, &waiting);
     }
     return ULP_OK;
 }

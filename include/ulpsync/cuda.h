@@ -58,10 +58,44 @@ ULP_API enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, s
                                              struct ulp_cuda_weights **ret_weights);
 ULP_API void ulp_cuda_weights_free(struct ulp_cuda_weights *weights);
 
+/*
+ * A second state, for who has room for two: an engine serves from one, the front, while a patch is
+ * written to the other, the back; then they change roles. There is no pause: the switch is that your
+ * code uses the other pointers from its next launch on, and what is in flight ends with the state that
+ * it began with.
+ *
+ * `second` are the same tensors (by name, as in ulp_diff(); same dtypes and shapes) in other device
+ * memory, which belongs to the caller and must stay as long as the weights; the front is copied to it.
+ * ULP_E_OVERLAP when memory is shared, ULP_E_LAYOUT for other tensors. It stays attached.
+ *
+ * From then on
+ *     ulp_cuda_apply_commit()   writes the back alone, and makes it the front: also when nothing
+ *                               changes, not when the weights are the patch's child already
+ *     ulp_cuda_apply_undo()     makes the state before the front again. After the commit it undoes
+ *                               nothing is written for that; later it may be written to the back
+ *     ulp_cuda_weights_front()  which one is in use, 0 or 1. Ask after each of those
+ *     all others                are about the front; ulp_cuda_weights_audit() looks at both
+ *
+ * After a commit the old front is what it was, until the next commit or undo begins: whatever of yours
+ * reads it must be done by then, or be in front of it on the stream.
+ *
+ * `front`, unless NULL, is a word that the device can write (pinned, or its own) and others may look
+ * at: the number of the front. It is 0 or 1 at the call, the number of the state that the weights were
+ * made of, and changes when the new state is complete. Weights are never poisoned: if process or device
+ * die while the back is written, the word names a whole state. Who starts anew makes weights of
+ * that one, and attaches the other as the second.
+ */
+ULP_API enum ulp_status ulp_cuda_weights_double(struct ulp_cuda_weights *weights,
+                                                const struct ulp_tensor *second, size_t count,
+                                                uint32_t *front);
+ULP_API unsigned ulp_cuda_weights_front(const struct ulp_cuda_weights *weights);
+
 ULP_API void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights,
                                    struct ulp_root *ret_root);
 
-/* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. */
+/* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. Of two
+ * states both are looked at. If the message names the one that is not in use, go on: the next commit
+ * copies all of it anew. */
 ULP_API enum ulp_status ulp_cuda_weights_audit(struct ulp_cuda_weights *weights);
 
 /* Lets go of the device memory that is kept for the next patch. */
@@ -86,7 +120,7 @@ ULP_API enum ulp_status ulp_cuda_apply_prepare(struct ulp_cuda_weights *weights,
                                                const struct ulp_apply_options *options,
                                                struct ulp_cuda_apply **ret_apply);
 
-/* The only moment in which the weights are neither old nor new. */
+/* The only moment in which the weights are neither old nor new; with two states there is none. */
 ULP_API enum ulp_status ulp_cuda_apply_commit(struct ulp_cuda_apply *apply,
                                               struct ulp_apply_report *ret_report);
 ULP_API enum ulp_status ulp_cuda_apply_undo(struct ulp_cuda_apply *apply);

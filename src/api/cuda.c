@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "gpu/device_apply.h"
 #include "gpu/device_diff.h"
+#include "gpu/device_second.h"
 #include "gpu/loader.h"
 
 #include <ulpsync/cuda.h>
@@ -42,6 +43,20 @@ enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, size_t co
 
 void ulp_cuda_weights_free(struct ulp_cuda_weights *weights) {
     device_weights_free(inner(weights));
+}
+
+enum ulp_status ulp_cuda_weights_double(struct ulp_cuda_weights *weights,
+                                        const struct ulp_tensor *second, size_t count,
+                                        uint32_t *front) {
+    if (!weights || (count && !second))
+        return missing(__func__);
+    return device_second_attach(inner(weights), second, count, front);
+}
+
+unsigned ulp_cuda_weights_front(const struct ulp_cuda_weights *weights) {
+    const struct device_weights *of = (const struct device_weights *)(const void *)weights;
+
+    return of->second ? of->second->front : 0;
 }
 
 void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights, struct ulp_root *ret_root) {

@@ -4,6 +4,7 @@ set(cuda_sources
     decode_apply.cu
     decode_payload.cu
     decode_scan.cu
+    decode_second.cu
     decode_tables.cu
     digest.cu
     digest_blocks.cu

@@ -8,6 +8,7 @@
 #define CUDA_TABLE_H
 
 #include "cuda/decode.h"
+#include "cuda/decode_second.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/encode.h"
 #include "cuda/gather_blocks.h"
@@ -15,7 +16,7 @@
 #include "cuda/memory.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
-#define CUDA_TABLE_VERSION 1u
+#define CUDA_TABLE_VERSION 2u
 #define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
 
 /* clang-format off */
@@ -46,6 +47,11 @@
       (decode, moves, stream), return)                                                                                  \
     X(enum ulp_status, decode_swap, (const struct cuda_decode *decode, uint32_t *poisoned, void *stream),               \
       (decode, poisoned, stream), return)                                                                               \
+    X(enum ulp_status, second_catch_up, (const struct cuda_decode *list, const struct cuda_block *from,                 \
+      const struct cuda_block *to, void *stream), (list, from, to, stream), return)                                     \
+    X(enum ulp_status, second_write, (const struct cuda_decode *decode, const struct cuda_block *from,                  \
+      const struct cuda_block *to, void *stream), (decode, from, to, stream), return)                                   \
+    X(enum ulp_status, second_show, (uint32_t *word, uint32_t number, void *stream), (word, number, stream), return)    \
     X(enum ulp_status, encoder_new, (const struct cuda_plan *plan, const struct cuda_encoder_options *options,          \
       struct cuda_encoder **ret_encoder), (plan, options, ret_encoder), return)                                         \
     X(void, encoder_free, (struct cuda_encoder *encoder), (encoder), )                                                  \

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "cuda/memory.h"
 #include "gpu/coded.h"
+#include "gpu/device_second.h"
 #include "gpu/on_host.h"
 #include "patch/fit.h"
 
@@ -20,6 +21,7 @@ struct device_apply {
     size_t payload;             /* where the bytes of the patch are ... */
     size_t payload_bytes;       /* ... and how many */
     size_t result;              /* sums and the number of failures */
+    uint64_t changes;           /* positions in the list */
     struct coded_chunk *chunks; /* only while it is prepared */
     struct room bytes;          /* likewise: pinned, the bytes of the patch */
     struct ulp_sum *sums;       /* new before a commit and old after it ... */
@@ -27,6 +29,7 @@ struct device_apply {
     struct device_moves *moves; /* ... and what is remembered; NULL unless asked for */
     struct moves *before;
     bool already, committed;
+    bool spoilt; /* the list is neither old nor new: the device failed */
     struct ulp_apply_report report;
 };
 
@@ -113,6 +116,7 @@ static enum ulp_status lay_out(struct device_apply *apply, const struct coded_si
     enum ulp_status status;
 
     apply->uploaded = bytes;
+    apply->changes = sizes->changes;
     apply->payload = room_place(&bytes, 1, apply->payload_bytes + DECODE_SLACK);
     tables = room_place(&bytes, sizes->models, DECODE_STATES * sizeof(uint32_t));
     apply->result = room_place(&bytes, 1, sum_bytes + sizeof(uint64_t));
@@ -392,12 +396,33 @@ static enum ulp_status still_at(const struct device_apply *apply, const struct u
                 short_root(root).hex, short_root(is).hex);
 }
 
+/* With a second state: the present one is left alone, and the other takes its place. */
+static enum ulp_status change_places(struct device_apply *apply) {
+    enum ulp_status status = ULP_OK;
+
+    if (apply->spoilt)
+        return fail(ULP_E_USAGE,
+                    "the device failed while this patch was being written: the weights "
+                    "are whole, but the patch has to be prepared anew");
+    status = device_second_reserve(apply->weights, &apply->decode, apply->changes);
+    if (status)
+        return status;
+    status = device_second_write(apply->weights, &apply->decode, apply->changes, &apply->root);
+    if (status)
+        apply->spoilt = true;
+    else
+        exchange(apply);
+    return status;
+}
+
 static enum ulp_status swap(struct device_apply *apply) {
     struct device_weights *weights = apply->weights;
     enum ulp_status status = device_weights_check(weights);
 
     if (status)
         return status;
+    if (weights->second)
+        return change_places(apply);
     status = cuda_decode_swap(&apply->decode, weights->poisoned, weights->stream);
     if (!status)
         status = cuda_wait(weights->stream);

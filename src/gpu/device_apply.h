@@ -23,7 +23,8 @@ enum ulp_status device_apply_prepare(struct device_weights *weights, const struc
                                      const struct ulp_apply_options *options,
                                      struct device_apply **ret_apply);
 
-/* As ulp_apply_commit(). When the device fails the weights stay marked as poisoned. */
+/* As ulp_apply_commit(). When the device fails the weights stay marked as poisoned; with a second
+ * state (device_second.h) they are what they were. */
 enum ulp_status device_apply_commit(struct device_apply *apply,
                                     struct ulp_apply_report *ret_report);
 enum ulp_status device_apply_undo(struct device_apply *apply);

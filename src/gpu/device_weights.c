@@ -5,20 +5,20 @@
 #include "base/quote.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/memory.h"
+#include "gpu/device_second.h"
 #include "patch/table.h"
 
 #include <string.h>
 
 /* ---- sums ---- */
 
-static enum ulp_status digest_to(const struct device_weights *weights, uint8_t *device,
-                                 struct ulp_sum *ret_sums) {
-    const size_t bytes = weights->plan.device.piece_count * sizeof *ret_sums;
+static enum ulp_status digest_to(const struct device_weights *weights, const struct cuda_plan *plan,
+                                 uint8_t *device, struct ulp_sum *ret_sums) {
+    const size_t bytes = plan->piece_count * sizeof *ret_sums;
     enum ulp_status status = cuda_clear(device, bytes, weights->stream);
 
     if (!status)
-        status = cuda_digest_blocks(&weights->plan.device, (unsigned long long *)(void *)device,
-                                    weights->stream);
+        status = cuda_digest_blocks(plan, (unsigned long long *)(void *)device, weights->stream);
     if (!status)
         status = cuda_copy_out(ret_sums, device, bytes, weights->stream);
     if (!status)
@@ -26,35 +26,64 @@ static enum ulp_status digest_to(const struct device_weights *weights, uint8_t *
     return device_status(status, "digesting the weights");
 }
 
-static enum ulp_status digest(struct device_weights *weights, struct ulp_sum *ret_sums) {
+static enum ulp_status digest(struct device_weights *weights, const struct cuda_plan *plan,
+                              struct ulp_sum *ret_sums) {
     struct room room = {0};
-    enum ulp_status status = room_take(
-        &weights->spare, weights->plan.device.piece_count * sizeof *ret_sums, false, &room);
+    enum ulp_status status =
+        room_take(&weights->spare, plan->piece_count * sizeof *ret_sums, false, &room);
 
     if (!status)
-        status = digest_to(weights, room.memory, ret_sums);
+        status = digest_to(weights, plan, room.memory, ret_sums);
     room_give(&weights->spare, &room);
     return status;
 }
 
+/* The first piece that does not sum up to what it should; piece_count if all do. */
+static enum ulp_status find_changed(struct device_weights *weights, const struct cuda_plan *plan,
+                                    const struct ulp_sum *expected, size_t *ret_piece) {
+    struct ulp_sum *sums = NULL;
+    size_t piece = 0;
+    enum ulp_status status = mem_zeroed(plan->piece_count, sizeof *sums, &sums);
+
+    if (!status)
+        status = digest(weights, plan, sums);
+    while (!status && piece < plan->piece_count &&
+           memcmp(&sums[piece], &expected[piece], sizeof *sums) == 0)
+        piece++;
+    mem_free(sums);
+    *ret_piece = piece;
+    return status;
+}
+
+/* The root of the next state would not tell: it is computed from the present one. */
+static enum ulp_status audit_second(struct device_weights *weights) {
+    const struct grid *grid = &weights->weights->grid;
+    struct device_second *second = weights->second;
+    size_t piece = 0;
+    enum ulp_status status = find_changed(weights, &second->plan.device, second->sums, &piece);
+
+    if (status || piece == grid->piece_count)
+        return status;
+    second->whole = false;
+    return fail(ULP_E_WRONG_BASE,
+                "tensor %s of the state that is not in use is not what it was: something else "
+                "wrote to it, or memory of the device failed. The next patch copies it anew",
+                quote(piece_tensor(grid, piece)->name).text);
+}
+
 enum ulp_status device_weights_audit(struct device_weights *weights) {
     const struct grid *grid = &weights->weights->grid;
-    struct ulp_sum *sums = NULL;
+    size_t piece = 0;
     enum ulp_status status = device_weights_check(weights);
 
     if (!status)
-        status = mem_zeroed(grid->piece_count, sizeof *sums, &sums);
-    if (!status)
-        status = digest(weights, sums);
-    for (size_t i = 0; !status && i < grid->piece_count; i++) {
-        if (memcmp(&sums[i], &weights->weights->sums[i], sizeof *sums) != 0)
-            status = fail(ULP_E_WRONG_BASE,
-                          "tensor %s is not what it was: something else wrote to it, or memory of "
-                          "the device failed. Load the weights anew",
-                          quote(piece_tensor(grid, i)->name).text);
-    }
-    mem_free(sums);
-    return status;
+        status = find_changed(weights, &weights->plan.device, weights->weights->sums, &piece);
+    if (!status && piece < grid->piece_count)
+        status = fail(ULP_E_WRONG_BASE,
+                      "tensor %s is not what it was: something else wrote to it, or memory of "
+                      "the device failed. Load the weights anew",
+                      quote(piece_tensor(grid, piece)->name).text);
+    return !status && weights->second ? audit_second(weights) : status;
 }
 
 /* ---- the flag ---- */
@@ -103,7 +132,7 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
         status = device_plan_make(&weights->weights->grid, weights->weights->tensors, stream,
                                   &weights->plan);
     if (!status)
-        status = digest(weights, weights->weights->sums);
+        status = digest(weights, &weights->plan.device, weights->weights->sums);
     if (!status)
         status =
             table_root(&weights->weights->grid, weights->weights->sums, &weights->weights->root);
@@ -135,6 +164,7 @@ void device_weights_free(struct device_weights *weights) {
     if (!weights)
         return;
     device_moves_free(weights->moves);
+    device_second_free(weights->second);
     weights_free(weights->weights);
     cuda_encoder_free(weights->encoder);
     device_plan_release(&weights->plan);

@@ -12,6 +12,8 @@
 #include "gpu/device_plan.h"
 #include "patch/weights.h"
 
+struct device_second;
+
 struct device_weights {
     struct ulp_weights *weights; /* names, grid, sums, root; of `moves` only the state before */
     struct device_plan plan;
@@ -21,6 +23,7 @@ struct device_weights {
     struct room own_flag;
     struct cuda_encoder *encoder;                 /* NULL until a patch is made */
     struct room spare, spare_bytes, spare_arrays; /* of the last patch: its own, and pinned */
+    struct device_second *second;                 /* see device_second.h; NULL without */
 };
 
 /*
@@ -35,7 +38,8 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
                                    struct device_weights **ret_weights);
 void device_weights_free(struct device_weights *weights);
 
-/* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. */
+/* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. Of two
+ * states both, and the one beside the present is copied anew by the next patch if it is not. */
 enum ulp_status device_weights_audit(struct device_weights *weights);
 
 /* ULP_E_POISONED when an apply died half-way. */

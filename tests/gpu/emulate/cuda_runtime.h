@@ -64,11 +64,16 @@ enum { cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1 };
 static inline const char *cudaGetErrorString(cudaError_t) {
     return "emulated";
 }
+// After so many launches each is refused, as a GPU may; tests set it. UINT_MAX: never.
+extern "C" unsigned emulate_launches_left;
+extern cudaError_t emulate_error; // of a launch that was refused
+
 static inline cudaError_t cudaGetLastError() {
-    return cudaSuccess;
+    cudaError_t error = emulate_error;
+    return emulate_error = cudaSuccess, error;
 }
 static inline cudaError_t cudaPeekAtLastError() {
-    return cudaSuccess;
+    return emulate_error;
 }
 static inline cudaError_t cudaGetDeviceCount(int *count) {
     return *count = 1, cudaSuccess;

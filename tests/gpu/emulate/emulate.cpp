@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_runtime.h"
 
+#include <climits>
 #include <csetjmp>
 #include <cstdio>
 #include <ucontext.h>
@@ -12,6 +13,8 @@
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+unsigned emulate_launches_left = UINT_MAX;
+cudaError_t emulate_error;
 
 namespace {
 
@@ -157,6 +160,12 @@ void run_block(unsigned threads) {
 } // namespace
 
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
+    if (!emulate_launches_left) {
+        emulate_error = cudaErrorUnknown;
+        return;
+    }
+    if (emulate_launches_left != UINT_MAX)
+        emulate_launches_left--;
     if (fibers.empty())
         fibers.resize(THREADS_MAX); // they must stay where they are
     if (warps.size() < threads / LANES + 1)

@@ -9,6 +9,9 @@
 #include "gpu/device_apply.h"
 #include "patch/apply.h"
 
+/* After so many launches each is refused, as a GPU may. UINT_MAX: never. */
+extern unsigned emulate_launches_left;
+
 /* Each tensor in memory of just its size, so that a sanitizer sees what is touched beside it. */
 struct on_device {
     struct ulp_tensor *tensors;

@@ -6,6 +6,8 @@
 
 #include "gpu/device_second.h"
 
+#include <limits.h>
+
 /* A follower on the CPU and one on the device with two states. */
 struct pair {
     struct state live; /* the CPU's */
@@ -327,6 +329,52 @@ static void test_torn(void **unused) {
     story_free(&story);
 }
 
+/* The device refuses a launch, each in turn: what is in use stays, what was prepared is spent. */
+static void test_failing_device(void **unused) {
+    enum ulp_status status = ULP_E_DEVICE;
+
+    (void)unused;
+    for (unsigned launches = 0; status; launches++) {
+        struct story story = story_make();
+        struct device_apply *apply = NULL;
+
+        pair_attach(&story.pair, &story.states[0]);
+        take(&story, 0);
+        assert_ok(device_apply_prepare(story.pair.weights, story.patches[1], NULL, &apply));
+        emulate_launches_left = launches;
+        status = device_apply_commit(apply, NULL);
+        emulate_launches_left = UINT_MAX;
+        assert_true(status == ULP_E_DEVICE || (status == ULP_OK && launches == 5));
+        if (status) {
+            assert_pair(&story.pair, 1, &story.states[1], NULL);
+            assert_fails(device_apply_commit(apply, NULL), ULP_E_USAGE, "prepared anew");
+            take(&story, 1);
+        }
+        assert_at(&story, 2, 1);
+        device_apply_free(apply);
+        story_free(&story);
+    }
+}
+
+/* The same where only roles change: then both states stay whole. */
+static void test_failing_undo(void **unused) {
+    (void)unused;
+    for (unsigned launches = 0; launches < 3; launches++) {
+        struct story story = story_make();
+
+        pair_attach(&story.pair, &story.states[0]);
+        take(&story, 0);
+        emulate_launches_left = launches;
+        assert_fails(device_apply_undo(story.applies[0]), ULP_E_DEVICE, "what they were");
+        emulate_launches_left = UINT_MAX;
+        assert_at(&story, 1, 0);
+        assert_fails(device_apply_undo(story.applies[0]), ULP_E_USAGE, "prepared anew");
+        take(&story, 1);
+        assert_at(&story, 2, 1);
+        story_free(&story);
+    }
+}
+
 static void test_bad_patch(void **unused) {
     struct story story = story_make();
     struct device_apply *apply = NULL;
@@ -413,5 +461,5 @@ static void test_no_memory(void **unused) {
 }
 
 TEST_MAIN(test_every_dtype, test_two_blocks, test_undo_after_undo, test_branches,
-          test_attached_later, test_damage_beside, test_torn, test_bad_patch, test_refusals,
-          test_no_memory)
+          test_attached_later, test_damage_beside, test_torn, test_failing_device,
+          test_failing_undo, test_bad_patch, test_refusals, test_no_memory)

@@ -12,6 +12,9 @@ extern "C" {
 
 void encode_cases(uint64_t scale);
 
+/* Two states of which one is in use. */
+void second_cases(uint64_t scale);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

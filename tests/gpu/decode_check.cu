@@ -2,10 +2,13 @@
 // Decoding on a GPU against the CPU, and what it takes: gpu_decode_check [LOG2_ELEMENTS], by default
 // 30; 0 leaves the benchmark out. Exit code 77 without a GPU, 1 on any difference.
 #include "cuda/decode.h"
+#include "cuda/decode_second.h"
 #include "cuda/digest_blocks.h"
 #include "tests/gpu/device_state.h"
 
 #include "tests/gpu/gpu_bench.cuh"
+
+#include <vector>
 
 #define DENSITY 0.012
 #define SIGMA 0.02f
@@ -76,7 +79,7 @@ static float find_noise(uint16_t *old, uint16_t *next, unsigned long long *chang
 
 struct bench {
     size_t elements;
-    uint16_t *weights, *next; // on the device
+    uint16_t *weights, *next, *second; // on the device
     uint16_t *host, *host_next;
     unsigned long long *counter;
     float read_ms, copy_ms;
@@ -84,6 +87,37 @@ struct bench {
 
 static void row(const struct bench *bench, const char *what, float ms) {
     printf("    %-34s %8.3f ms  %5.2f times a read\n", what, ms, ms / bench->read_ms);
+}
+
+// The blocks of the plan, in the second state.
+static struct cuda_block *second_blocks(const struct bench *bench, const struct cuda_plan *plan) {
+    std::vector<cuda_block> blocks(plan->block_count);
+    const size_t bytes = blocks.size() * sizeof blocks[0];
+    struct cuda_block *copy = nullptr;
+
+    must(cudaMemcpy(blocks.data(), plan->blocks, bytes, cudaMemcpyDeviceToHost), "copying");
+    for (struct cuda_block &block : blocks)
+        block.old = (const uint8_t *)bench->second + (block.old - (const uint8_t *)bench->weights);
+    must(cudaMalloc((void **)&copy, bytes), "allocating");
+    must(cudaMemcpy(copy, blocks.data(), bytes, cudaMemcpyHostToDevice), "copying");
+    return copy;
+}
+
+// What a commit with two states does. Values are lost: decode them again.
+static void time_second(const struct bench *bench, const struct cuda_decode *decode, const struct cuda_plan *plan) {
+    const auto nothing = [] {};
+    struct cuda_block *second = second_blocks(bench, plan);
+    float catch_up_ms, write_ms, take_ms;
+
+    must(cudaMemcpy(bench->second, bench->weights, bench->elements * sizeof *bench->weights, cudaMemcpyDeviceToDevice),
+         "copying");
+    write_ms = best_ms(nothing, [&] { cuda_second_write(decode, plan->blocks, second, nullptr); });
+    catch_up_ms = best_ms(nothing, [&] { cuda_second_catch_up(decode, plan->blocks, second, nullptr); });
+    take_ms = best_ms(nothing, [&] { cuda_second_write(decode, plan->blocks, nullptr, nullptr); });
+    row(bench, "two states: catch up", catch_up_ms);
+    row(bench, "two states: write", write_ms);
+    row(bench, "two states: undo, back to the other", take_ms);
+    must(cudaFree(second), "freeing");
 }
 
 static void time_kernels(void *user, const struct cuda_decode *decode, const struct cuda_plan *plan,
@@ -114,6 +148,9 @@ static void time_kernels(void *user, const struct cuda_decode *decode, const str
     swap_ms = best_ms(nothing, [&] { cuda_decode_swap(decode, poisoned, nullptr); });
     cuda_decode_swap(decode, poisoned, nullptr); // an even number of times: the old ones are back
     digest_ms = best_ms(nothing, [&] { cuda_digest_blocks(plan, sums, nullptr); });
+    time_second(bench, decode, plan);
+    payload();
+    cuda_decode_scan(decode, nullptr);
     must(cudaMemcpy(&failed, decode->failed, sizeof failed, cudaMemcpyDeviceToHost), "looking");
     if (failed || changes == 0)
         must(cudaErrorUnknown, "decoding when it is repeated");
@@ -129,13 +166,13 @@ static void time_kernels(void *user, const struct cuda_decode *decode, const str
     must(cudaFree(sums), "freeing");
 }
 
-static void bench_step(struct bench *bench, struct followers *followers, float noise, int step) {
+static void bench_step(struct bench *bench, struct followers *followers, float noise, int step, bool kernels) {
     const size_t bytes = bench->elements * sizeof *bench->weights;
     struct step_report report = {};
 
     make_weights<<<132 * 16, 256>>>(bench->next, bench->elements, noise, step);
     must(cudaMemcpy(bench->host_next, bench->next, bytes, cudaMemcpyDeviceToHost), "copying");
-    followers_step(followers, bench->host_next, time_kernels, bench, &report);
+    followers_step(followers, bench->host_next, kernels ? time_kernels : nullptr, bench, &report);
     printf("    %.2f %% changed, %.2f MB %s, %.2f bits each, made on the CPU in %.0f ms\n",
            100.0 * (double)report.changed / (double)bench->elements,
            (double)report.patch_bytes / 1e6, report.history ? "with history" : "without history",
@@ -173,6 +210,7 @@ static void bench_decoding(int log2_elements) {
 
     must(cudaMalloc((void **)&bench.weights, bytes), "allocating");
     must(cudaMalloc((void **)&bench.next, std::max(bytes, (size_t)2 << 24)), "allocating");
+    must(cudaMalloc((void **)&bench.second, bytes), "allocating");
     must(cudaMalloc((void **)&bench.counter, 64), "allocating");
     must(cudaMallocHost((void **)&bench.host, bytes), "allocating");
     must(cudaMallocHost((void **)&bench.host_next, bytes), "allocating");
@@ -182,11 +220,16 @@ static void bench_decoding(int log2_elements) {
     printf("2^%d BF16 elements\n", log2_elements);
     bench_limits(&bench);
     followers = followers_new(bench.host, bench.weights, bench.elements);
-    bench_step(&bench, followers, noise, 1);
-    bench_step(&bench, followers, noise, 2);
+    bench_step(&bench, followers, noise, 1, true);
+    bench_step(&bench, followers, noise, 2, true);
+    printf("  with two states: the first commit has nothing to catch up with\n");
+    followers_double(followers, bench.second);
+    for (int step = 3; step <= 5; step++)
+        bench_step(&bench, followers, noise, step, false);
     followers_free(followers);
     must(cudaFree(bench.weights), "freeing");
     must(cudaFree(bench.next), "freeing");
+    must(cudaFree(bench.second), "freeing");
     must(cudaFree(bench.counter), "freeing");
     must(cudaFreeHost(bench.host), "freeing");
     must(cudaFreeHost(bench.host_next), "freeing");
@@ -207,7 +250,7 @@ static void check_fault() {
     struct cuda_block block = {};
     struct decode_block changed = {};
     struct cuda_decode decode = {};
-    uint32_t *poisoned = nullptr;
+    uint32_t *poisoned = nullptr, *front = nullptr;
 
     block.old = (const uint8_t *)64;
     block.elements = 1;
@@ -218,11 +261,15 @@ static void check_fault() {
     decode.values = (uint8_t *)on_device((uint64_t)0);
     decode.ranges[1].all = 1;
     must(cudaMallocHost((void **)&poisoned, sizeof *poisoned), "allocating");
-    *poisoned = 0;
+    must(cudaMallocHost((void **)&front, sizeof *front), "allocating");
+    *poisoned = *front = 0;
     cuda_decode_swap(&decode, poisoned, nullptr);
+    cuda_second_show(front, 1, nullptr); // behind the fault, so never
     if (cudaDeviceSynchronize() == cudaSuccess || *(volatile uint32_t *)poisoned != 1)
         must(cudaErrorUnknown, "a fault while writing does not leave the weights marked");
-    printf("a fault while writing leaves the weights marked as poisoned\n");
+    if (*(volatile uint32_t *)front)
+        must(cudaErrorUnknown, "a state is shown though it was not written");
+    printf("a fault while writing leaves the weights marked as poisoned, and shows no other state\n");
 }
 
 int main(int argc, char **argv) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cuda/memory.h"
 #include "gpu/device_apply.h"
+#include "gpu/device_second.h"
 #include "patch/apply.h"
 
 #include <stdio.h>
@@ -130,6 +131,14 @@ struct followers *followers_new(void *host, void *device, uint64_t elements) {
     followers->device->data = device;
     start(followers);
     return followers;
+}
+
+void followers_double(struct followers *followers, void *second) {
+    struct ulp_tensor tensor = *followers->device;
+
+    tensor.data = second;
+    must_be_ok(device_second_attach(followers->on_device, &tensor, 1, NULL),
+               "attaching a second state");
 }
 
 void followers_free(struct followers *followers) {

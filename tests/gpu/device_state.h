@@ -31,6 +31,9 @@ struct followers;
 struct followers *followers_new(void *host, void *device, uint64_t elements);
 void followers_free(struct followers *followers);
 
+/* The device's gets a second state, at `second`: patches go there from now on, and back. */
+void followers_double(struct followers *followers, void *second);
+
 /* What a patch took, in milliseconds and bytes. */
 struct step_report {
     double encode_ms, prepare_ms, commit_ms;

@@ -100,8 +100,51 @@ static void test_a_step(void **unused) {
     ulp_weights_free(twin);
 }
 
+/* The same with a second state: what is in use is never written. */
+static void test_two_states(void **unused) {
+    static uint16_t sets[2][ELEMENTS], before[ELEMENTS];
+    const struct ulp_tensor old = tensor_of(sets[0]), second = tensor_of(sets[1]),
+                            new = tensor_of(new_weights);
+    static struct bytes made;
+    const struct ulp_sink sink = {append, &made};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_cuda_apply *apply = NULL;
+    struct ulp_patch *patch = NULL;
+    uint32_t front = 1; /* as who started before left it */
+
+    (void)unused;
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        sets[0][i] = before[i] = (uint16_t)(new_weights[i] - (i % 30 == 0));
+    assert_int_equal(ulp_cuda_weights_new(&old, 1, NULL, NULL, &weights), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_front(weights), 0);
+    assert_int_equal(ulp_cuda_weights_double(weights, &old, 1, NULL), ULP_E_OVERLAP);
+    assert_int_equal(ulp_cuda_weights_double(weights, &second, 1, &front), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_front(weights), 1);
+    assert_int_equal(ulp_cuda_diff(weights, &new, 1, NULL, &sink, NULL), ULP_OK);
+    assert_int_equal(ulp_patch_open_memory(made.data, made.used, &patch), ULP_OK);
+    assert_int_equal(ulp_cuda_apply_prepare(weights, patch, NULL, &apply), ULP_OK);
+    assert_memory_equal(sets[1], before, sizeof before);
+    assert_int_equal(ulp_cuda_apply_commit(apply, NULL), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_front(weights), 0);
+    assert_int_equal(front, 0);
+    assert_memory_equal(sets[0], before, sizeof before);
+    assert_memory_equal(sets[1], new_weights, sizeof before);
+    assert_int_equal(ulp_cuda_apply_undo(apply), ULP_OK);
+    assert_int_equal(front, 1);
+    assert_memory_equal(sets[1], new_weights, sizeof before);
+    sets[1][7] ^= 1;
+    assert_int_equal(ulp_cuda_weights_audit(weights), ULP_E_WRONG_BASE);
+    assert_int_equal(ulp_cuda_apply_commit(apply, NULL), ULP_OK);
+    assert_memory_equal(sets[1], new_weights, sizeof before);
+    assert_int_equal(ulp_cuda_weights_audit(weights), ULP_OK);
+    ulp_cuda_apply_free(apply);
+    ulp_patch_free(patch);
+    ulp_cuda_weights_free(weights);
+}
+
 static void test_arguments(void **unused) {
     (void)unused;
+    assert_int_equal(ulp_cuda_weights_double(NULL, NULL, 0, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_diff(NULL, NULL, 0, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply(NULL, NULL, NULL, NULL), ULP_E_USAGE);
@@ -116,6 +159,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_cannot_be_loaded),
         cmocka_unit_test(test_a_step),
+        cmocka_unit_test(test_two_states),
         cmocka_unit_test(test_arguments),
     };
 

@@ -142,12 +142,12 @@ static void kill_at(const struct stage *stage, unsigned last, size_t page, unsig
 
 static void test_killed(void **unused) {
     struct stage stage = stage_make();
-    const size_t pages = BYTES / stage.page;
+    const size_t pages = BYTES / stage.page, stride = pages / 3 + 1;
     unsigned torn = 0;
 
     (void)unused;
     for (unsigned last = 0; last < STEPS; last++) {
-        for (size_t page = 0; page<pages; page += pages> 5 ? pages / 5 : 1)
+        for (size_t page = 0; page < pages; page += stride)
             kill_at(&stage, last, page, &torn);
     }
     assert_true(torn >= 5); /* it did die in the middle */

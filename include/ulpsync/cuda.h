@@ -71,8 +71,8 @@ ULP_API void ulp_cuda_weights_free(struct ulp_cuda_weights *weights);
  * From then on
  *     ulp_cuda_apply_commit()   writes the back alone, and makes it the front: also when nothing
  *                               changes, not when the weights are the patch's child already
- *     ulp_cuda_apply_undo()     makes the state before the front again. After the commit it undoes
- *                               nothing is written for that; later it may be written to the back
+ *     ulp_cuda_apply_undo()     makes the state before the commit the front again. Usually it is
+ *                               the back, and nothing is written; else it is written there first
  *     ulp_cuda_weights_front()  which one is in use, 0 or 1. Ask after each of those
  *     all others                are about the front; ulp_cuda_weights_audit() looks at both
  *

@@ -2,11 +2,11 @@
 /*
  * Two steps of a model, made into patches on the device and on the CPU, which must give the same
  * bytes; between them the device's weights take the first patch, so the second is made with what they
- * remember. On a GPU, or on fibers that stand in for one. No test framework, so that it builds where
+ * remember. Then the same from a snapshot in the host's memory. On a GPU, or on fibers that stand in for one. No test framework, so that it builds where
  * nothing can be installed.
  */
 #include "gpu_cases.h"
-#include "gpu_step.h"
+#include "host_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,9 +152,39 @@ static void check_case(const char *name, const struct shape *shapes, size_t coun
            (unsigned long long)first.patch_bytes, (unsigned long long)second.patch_bytes);
     device_weights_free(weights);
     ulp_weights_free(twin);
+    host_steps(name, states.of, on, STATES, (struct host_source){false, 1, shift});
+    host_steps(name, states.of, on, STATES, (struct host_source){true, 0, shift});
     for (int s = 0; s < STATES; s++)
         release(&on[s]);
     free_states(&states);
+}
+
+/* Device memory beside the weights, when they are in the host's. */
+static size_t host_memory(const struct shape *shapes, size_t count, bool pinned) {
+    struct states states = make_states(shapes, count, 60);
+    struct uploaded on[STATES];
+    size_t bytes;
+
+    for (int s = 0; s < STATES; s++)
+        on[s] = upload(states.of[s], count, 0);
+    bytes = host_steps("windows", states.of, on, STATES, (struct host_source){pinned, 1, 0});
+    for (int s = 0; s < STATES; s++)
+        release(&on[s]);
+    free_states(&states);
+    return bytes;
+}
+
+/* A chunk of each kind, the largest first: with three or with ten, the windows are as large. */
+static void window_cases(uint64_t scale) {
+    const struct shape shapes[] = {{"F64", 30000 * scale},     {"I64", 29000 * scale},
+                                   {"F32", 30000 * scale},     {"I32", 30000 * scale},
+                                   {"BF16", 50000 * scale},    {"F16", 50000 * scale},
+                                   {"U16", 50000 * scale},     {"F8_E4M3", 90000 * scale},
+                                   {"F8_E5M2", 80000 * scale}, {"U8", 70000 * scale}};
+    const size_t three = host_memory(shapes, 3, true), ten = host_memory(shapes, 10, false);
+
+    must_hold(ten <= three + three / 4, "windows grow with the state", "windows", ten);
+    printf("windows: %zu and %zu bytes of device memory for three and ten chunks\n", three, ten);
 }
 
 void encode_cases(uint64_t scale) {
@@ -193,4 +223,5 @@ void encode_cases(uint64_t scale) {
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
         mixed[i] = (struct shape){dtypes[next_random() % 10], next_random() % (4000 * scale)};
     check_case("mixed", mixed, sizeof mixed / sizeof *mixed, 50, 0, NULL);
+    window_cases(scale);
 }

@@ -146,13 +146,31 @@ template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t by
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
+
+// Pinned memory is memory that is known to be.
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost };
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+};
+void emulate_pin(void *memory, size_t bytes);
+void emulate_unpin(void *memory);
+bool emulate_is_pinned(const void *memory);
+
 template <typename T> static inline cudaError_t cudaMallocHost(T **memory, size_t bytes) {
-    return cudaMalloc(memory, bytes);
+    cudaError_t error = cudaMalloc(memory, bytes);
+    if (error == cudaSuccess)
+        emulate_pin(*memory, bytes);
+    return error;
+}
+static inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *memory) {
+    attributes->type = emulate_is_pinned(memory) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
 }
 static inline cudaError_t cudaFree(void *memory) {
     return free(memory), cudaSuccess;
 }
 static inline cudaError_t cudaFreeHost(void *memory) {
+    emulate_unpin(memory);
     return free(memory), cudaSuccess;
 }
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,

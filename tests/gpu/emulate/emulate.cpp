@@ -3,6 +3,8 @@
 
 #include <csetjmp>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <ucontext.h>
 #include <vector>
 
@@ -154,7 +156,32 @@ void run_block(unsigned threads) {
     }
 }
 
+std::map<uintptr_t, size_t> pinned; // bytes from an address on
+std::mutex pinned_lock;
+
 } // namespace
+
+void emulate_pin(void *memory, size_t bytes) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+
+    pinned[(uintptr_t)memory] = bytes;
+}
+
+void emulate_unpin(void *memory) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+
+    pinned.erase((uintptr_t)memory);
+}
+
+bool emulate_is_pinned(const void *memory) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+    auto behind = pinned.upper_bound((uintptr_t)memory);
+
+    if (behind == pinned.begin())
+        return false;
+    --behind;
+    return (uintptr_t)memory - behind->first < behind->second;
+}
 
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
     if (fibers.empty())

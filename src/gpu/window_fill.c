@@ -80,8 +80,8 @@ static enum ulp_status copy_staged(const struct windows *windows, struct window 
     return status;
 }
 
-static bool is_direct(const struct stretch *stretch) {
-    return stretch->pinned && stretch->bytes >= DIRECT_LEAST;
+static bool is_direct(const struct windows *windows, const struct stretch *stretch) {
+    return windows->pinned[stretch->tensor] && stretch->bytes >= DIRECT_LEAST;
 }
 
 enum ulp_status window_copy_old(const struct windows *windows, struct window *window,
@@ -93,13 +93,13 @@ enum ulp_status window_copy_old(const struct windows *windows, struct window *wi
         const struct stretch *stretch = &window->stretches[i];
         const size_t first = i++;
 
-        if (is_direct(stretch)) {
+        if (is_direct(windows, stretch)) {
             status = device_status(cuda_copy_in(window->old.memory + stretch->at, stretch->from,
                                                 stretch->bytes, window->stream),
                                    "copying old weights");
             continue;
         }
-        while (i < window->stretch_count && !is_direct(&window->stretches[i]))
+        while (i < window->stretch_count && !is_direct(windows, &window->stretches[i]))
             i++;
         status = copy_staged(windows, window, first, i, pool);
     }

@@ -5,11 +5,11 @@
 
 #include "gpu/windows.h"
 
-/* Old elements that are end to end in both memories. */
+/* Old elements of a tensor that are end to end in both memories. */
 struct stretch {
     const uint8_t *from;
     size_t at, bytes; /* in the window */
-    bool pinned;
+    size_t tensor;    /* others may be end to end with it, but pinned by themselves */
 };
 
 /* The window's chunks, counted from its first; the arrays are the window's, in the host's memory. */

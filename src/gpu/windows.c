@@ -172,16 +172,15 @@ static enum ulp_status choose_chunks(const struct windows *windows, struct windo
                               &window->stretch_room);
 }
 
-static void add_stretch(struct window *window, const uint8_t *from, size_t at, size_t bytes,
-                        bool pinned) {
+static void add_stretch(struct window *window, struct stretch next) {
     struct stretch *last =
         window->stretch_count ? &window->stretches[window->stretch_count - 1] : NULL;
 
-    if (last && last->from + last->bytes == from && last->at + last->bytes == at &&
-        last->pinned == pinned)
-        last->bytes += bytes;
+    if (last && last->tensor == next.tensor && last->from + last->bytes == next.from &&
+        last->at + last->bytes == next.at)
+        last->bytes += next.bytes;
     else
-        window->stretches[window->stretch_count++] = (struct stretch){from, at, bytes, pinned};
+        window->stretches[window->stretch_count++] = next;
 }
 
 /* Chunks and blocks as the plan has them, but counted from the window's first. */
@@ -198,12 +197,11 @@ static void lay_out(const struct windows *windows, struct window *window) {
         window->segments[i].first_block = to;
         for (uint32_t b = 0; b < segment->blocks; b++) {
             struct cuda_block *block = &window->blocks[to++];
-            size_t tensor;
 
             *block = plan->blocks[segment->first_block + b];
-            tensor = piece_region(&windows->snapshot->grid, block->piece)->tensor;
-            add_stretch(window, block->old, at, (size_t)block->elements * segment->kind.width,
-                        windows->pinned[tensor]);
+            add_stretch(window, (struct stretch){
+                                    block->old, at, (size_t)block->elements * segment->kind.width,
+                                    piece_region(&windows->snapshot->grid, block->piece)->tensor});
             block->old = window->old.memory + at;
             block->segment = (uint32_t)i;
             at += block_bytes(block, segment);

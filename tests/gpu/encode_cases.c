@@ -160,8 +160,8 @@ static void check_case(const char *name, const struct shape *shapes, size_t coun
 }
 
 /* Device memory beside the weights, when they are in the host's. */
-static size_t host_memory(const struct shape *shapes, size_t count, bool pinned) {
-    struct states states = make_states(shapes, count, 60);
+static size_t host_memory(const struct shape *shapes, size_t count, uint32_t every, bool pinned) {
+    struct states states = make_states(shapes, count, every);
     struct uploaded on[STATES];
     size_t bytes;
 
@@ -181,8 +181,9 @@ static void window_cases(uint64_t scale) {
                                    {"BF16", 50000 * scale},    {"F16", 50000 * scale},
                                    {"U16", 50000 * scale},     {"F8_E4M3", 90000 * scale},
                                    {"F8_E5M2", 80000 * scale}, {"U8", 70000 * scale}};
-    const size_t three = host_memory(shapes, 3, true), ten = host_memory(shapes, 10, false);
+    const size_t three = host_memory(shapes, 3, 60, true), ten = host_memory(shapes, 10, 60, false);
 
+    host_memory((const struct shape[]){{"F64", 1200000}}, 1, 1 << 14, false); /* in pieces */
     must_hold(ten <= three + three / 4, "windows grow with the state", "windows", ten);
     printf("windows: %zu and %zu bytes of device memory for three and ten chunks\n", three, ten);
 }

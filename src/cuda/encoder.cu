@@ -98,7 +98,16 @@ void cuda_encoder_free(cuda_encoder *encoder) {
     delete encoder;
 }
 
+// Which kernels a wave runs depends on the width of its elements, which is not in it.
+static bool same_widths(const std::vector<cuda_segment> &segments, const cuda_plan *plan) {
+    return segments.size() == plan->segment_count &&
+           std::equal(segments.begin(), segments.end(), plan->segments,
+                      [](const cuda_segment &x, const cuda_segment &y) { return x.kind.width == y.kind.width; });
+}
+
 static void take_plan(cuda_encoder *encoder, const cuda_plan *plan) {
+    if (!same_widths(encoder->segments, plan))
+        encoder->before.clear();
     encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
     encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
     encoder->pieces = plan->piece_count;
@@ -503,10 +512,11 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
                                  uint64_t *sums, cudaStream_t stream) {
     std::vector<Wave> waves;
     enum ulp_status status = make_waves(encoder, ranges, moves, sums, &waves);
-    const bool again = !status && same_waves(waves, encoder->before);
 
     if (status || waves.empty())
         return status;
+    const bool again = same_waves(waves, encoder->before);
+
     if (!again) {
         drop_graph(encoder);
         encoder->before = waves;

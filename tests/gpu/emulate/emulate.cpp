@@ -14,6 +14,7 @@
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+cudaGraph_t emulate_capture;
 
 namespace {
 
@@ -184,6 +185,8 @@ bool emulate_is_pinned(const void *memory) {
 }
 
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
+    if (emulate_later([=] { emulate_launch(grid, threads, bytes, body); }))
+        return;
     if (fibers.empty())
         fibers.resize(THREADS_MAX); // they must stay where they are
     if (warps.size() < threads / LANES + 1)

@@ -82,7 +82,7 @@ static void must_refuse(struct device_weights *weights, const struct ulp_patch *
 
 static void host_step(const char *name, struct device_weights *weights,
                       struct ulp_weights *snapshot, const struct uploaded *next,
-                      const struct ulp_tensor *next_here, struct ulp_pool *pool) {
+                      const struct ulp_tensor *next_here, struct ulp_pool *pool, bool breaks) {
     const struct ulp_diff_options options = {.history = 1, .pool = pool};
     const struct ulp_apply_options remember = {.remember = 1, .pool = pool};
     struct buffer made = BUFFER(UINT64_C(1) << 32), expected = BUFFER(UINT64_C(1) << 32);
@@ -93,7 +93,10 @@ static void host_step(const char *name, struct device_weights *weights,
     struct ulp_patch *patch = NULL;
 
     must(ulp_diff(snapshot, next_here, next->count, &options, &to_expected, &here), name);
-    (void)device_diff(weights, next->tensors, next->count, &options, &broken, NULL);
+    if (breaks)
+        must_hold(device_diff(weights, next->tensors, next->count, &options, &broken, NULL) ==
+                      ULP_E_NO_SPACE,
+                  "a sink that fails is not heard", name, 0);
     must(device_diff(weights, next->tensors, next->count, &options, &to_made, &report), name);
     for (size_t i = 0; i < made.used && i < expected.used; i++)
         must_hold(made.data[i] == expected.data[i], "from the host: the bytes part here", name, i);
@@ -121,7 +124,7 @@ size_t host_steps(const char *name, struct ulp_tensor *const *states, const stru
     must(device_weights_on_host(snapshot, source.window_bytes, NULL, &weights), name);
     for (size_t s = 1; s < state_count; s++) {
         must_be(&held, states[s - 1], name);
-        host_step(name, weights, snapshot, &on[s], states[s], s % 2 ? pool : NULL);
+        host_step(name, weights, snapshot, &on[s], states[s], s % 2 ? pool : NULL, source.broken);
         must_be(&held, states[s], name);
     }
     bytes = windows_bytes(weights->windows);

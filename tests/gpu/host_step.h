@@ -10,6 +10,7 @@ struct host_source {
     bool pinned;
     size_t window_bytes; /* 0: as usual; 1: a window for each chunk */
     size_t shift;        /* bytes off the alignment */
+    bool broken;         /* a diff breaks off in front of each */
 };
 
 /* From states[0] over all others, which are on the device too: patches with history have the bytes of

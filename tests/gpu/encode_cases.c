@@ -191,6 +191,24 @@ static size_t host_memory(const struct shape *shapes, size_t count, uint32_t eve
     return bytes;
 }
 
+/* Hardly anything changes, so the next step is expected to fit one wave: it does not. */
+static void crowded_window(void) {
+    const struct shape shapes[] = {{"BF16", 500000}, {"F16", 500000}};
+    struct states states = make_states(shapes, 2, 24);
+    struct uploaded on[STATES];
+
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(states.of[1][i].data, states.of[0][i].data, states.of[0][i].bytes);
+        *(uint8_t *)states.of[1][i].data ^= 1;
+    }
+    for (int s = 0; s < STATES; s++)
+        on[s] = upload(states.of[s], 2, 0);
+    host_steps("crowded", states.of, on, STATES, (struct host_source){true, 0, 0, false});
+    for (int s = 0; s < STATES; s++)
+        release(&on[s]);
+    free_states(&states);
+}
+
 /* A chunk of each kind, all of one size, so that each fills a window: with three or with ten, the windows
  * are as large. */
 static void window_cases(uint64_t scale) {
@@ -252,5 +270,6 @@ void encode_cases(uint64_t scale) {
 void host_cases(uint64_t scale) {
     from_host = true;
     all_cases(scale);
+    crowded_window();
     window_cases(scale);
 }

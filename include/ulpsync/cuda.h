@@ -90,6 +90,24 @@ ULP_API enum ulp_status ulp_cuda_weights_double(struct ulp_cuda_weights *weights
                                                 uint32_t *front);
 ULP_API unsigned ulp_cuda_weights_front(const struct ulp_cuda_weights *weights);
 
+/*
+ * For a trainer whose GPU has no room for a second state: a handle for comparing with `snapshot`, the
+ * last published state in the host's memory, which ulp_cuda_diff() streams through a few windows on
+ * the device. They take a few hundred MB, however large the state is. Memory that is pinned (by
+ * cudaMallocHost() or cudaHostRegister(), each tensor as a whole) is copied from directly; else
+ * threads of the options' pool first copy it to memory that is.
+ *
+ * The snapshot must outlive the handle, which never writes to it and takes its root, sums and history
+ * as they are at each call. A call on the handle reads the snapshot, so nothing may be committed to it
+ * meanwhile. Once a patch has been published, apply it to the snapshot with ulp_apply(), which
+ * verifies it; with `remember`, the next may be made with history.
+ *
+ * ulp_cuda_diff(), _root(), _trim() and _free() work as on other handles; ulp_cuda_weights_audit() and
+ * ulp_cuda_apply_prepare() refuse it with ULP_E_USAGE. ULP_E_REGIONS for a tile.
+ */
+ULP_API enum ulp_status ulp_cuda_weights_on_host(const struct ulp_weights *snapshot, void *stream,
+                                                 struct ulp_cuda_weights **ret_weights);
+
 ULP_API void ulp_cuda_weights_root(const struct ulp_cuda_weights *weights,
                                    struct ulp_root *ret_root);
 
@@ -103,8 +121,8 @@ ULP_API void ulp_cuda_weights_trim(struct ulp_cuda_weights *weights);
 
 /* ---- patches ----------------------------------------------------------------------------- */
 
-/* As ulp_diff(); of the options `history`, which needs an apply with `remember` before. The patch
- * passes through pinned memory of its size. */
+/* As ulp_diff(); of the options `history`, which needs an apply with `remember` before, and for a
+ * snapshot in the host's memory `pool`. The patch passes through pinned memory of its size. */
 ULP_API enum ulp_status ulp_cuda_diff(struct ulp_cuda_weights *weights,
                                       const struct ulp_tensor *tensors, size_t count,
                                       const struct ulp_diff_options *options,

@@ -41,6 +41,21 @@ enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, size_t co
     return status;
 }
 
+enum ulp_status ulp_cuda_weights_on_host(const struct ulp_weights *snapshot, void *stream,
+                                         struct ulp_cuda_weights **ret_weights) {
+    struct device_weights *weights = NULL;
+    enum ulp_status status;
+
+    if (!snapshot || !ret_weights)
+        return missing(__func__);
+    status = cuda_load();
+    if (!status)
+        status = device_weights_on_host(snapshot, 0, stream, &weights);
+    if (!status)
+        *ret_weights = (struct ulp_cuda_weights *)(void *)weights;
+    return status;
+}
+
 void ulp_cuda_weights_free(struct ulp_cuda_weights *weights) {
     device_weights_free(inner(weights));
 }

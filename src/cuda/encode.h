@@ -41,7 +41,7 @@ struct cuda_moves {
     const uint32_t *count;
 };
 
-/* The plan is copied; its block addresses are given with each run. */
+/* The plan (host memory) is copied; its block addresses are given with each run. */
 enum ulp_status cuda_encoder_new(const struct cuda_plan *plan,
                                  const struct cuda_encoder_options *options,
                                  struct cuda_encoder **ret_encoder);
@@ -56,6 +56,22 @@ enum ulp_status cuda_encoder_run(struct cuda_encoder *encoder, const struct cuda
                                  const struct cuda_moves *moves, uint64_t *sums, void *stream,
                                  struct cuda_segment_report *ret_reports,
                                  const uint8_t **ret_output);
+
+/*
+ * The same in two halves, for who has something to do meanwhile: start() enqueues and returns, finish()
+ * waits. Everything that start() was given must stay until then, and the elements too: what did not
+ * fit is done again. After a failure of either, wait for the stream; then start again.
+ */
+enum ulp_status cuda_encoder_start(struct cuda_encoder *encoder, const struct cuda_block *blocks,
+                                   const struct cuda_moves *moves, uint64_t *sums, void *stream);
+enum ulp_status cuda_encoder_finish(struct cuda_encoder *encoder,
+                                    struct cuda_segment_report *ret_reports,
+                                    const uint8_t **ret_output);
+
+/* Another plan from now on, in the same memory: for a state that comes piece by piece. Its arrays are
+ * copied to the device on `stream`. */
+enum ulp_status cuda_encoder_plan(struct cuda_encoder *encoder, const struct cuda_plan *plan,
+                                  void *stream);
 
 /* Device memory that the encoder holds. */
 size_t cuda_encoder_bytes(const struct cuda_encoder *encoder);

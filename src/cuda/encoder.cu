@@ -54,6 +54,12 @@ struct cuda_encoder {
     uint64_t state_bytes;
     uint64_t last_changes = 0; // of the run before: the next one will not be far
     cuda_encoder_options options;
+    bool plan_is_new = true; // not on the device yet
+
+    // The run that was started and is not finished.
+    std::vector<WaveRange> started;
+    cuda_moves moves = {};
+    cudaStream_t stream = nullptr;
 
     DeviceArray<cuda_segment> device_segments;
     DeviceArray<cuda_block> device_blocks;
@@ -64,10 +70,10 @@ struct cuda_encoder {
     DeviceArray<uint64_t> output_used;
     cudaEvent_t begun = nullptr, placed = nullptr, done = nullptr;
 
-    // All waves as one graph, which a GPU starts much faster than their kernels one by one; as long as the
-    // waves stay as they were.
+    // The waves of the run before and, if they were the same as those before them, all of them as one graph, which
+    // a GPU starts much faster than their kernels one by one.
     cudaGraphExec_t graph = nullptr;
-    std::vector<Wave> graphed;
+    std::vector<Wave> before;
 
     ~cuda_encoder() {
         if (graph)
@@ -92,23 +98,37 @@ void cuda_encoder_free(cuda_encoder *encoder) {
     delete encoder;
 }
 
+// Which kernels a wave runs depends on the width of its elements, which is not in it.
+static bool same_widths(const std::vector<cuda_segment> &segments, const cuda_plan *plan) {
+    return segments.size() == plan->segment_count &&
+           std::equal(segments.begin(), segments.end(), plan->segments,
+                      [](const cuda_segment &x, const cuda_segment &y) { return x.kind.width == y.kind.width; });
+}
+
+static void take_plan(cuda_encoder *encoder, const cuda_plan *plan) {
+    if (!same_widths(encoder->segments, plan))
+        encoder->before.clear();
+    encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
+    encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
+    encoder->pieces = plan->piece_count;
+    encoder->state_bytes = 0;
+    for (const cuda_segment &segment : encoder->segments)
+        encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
+    encoder->plan_is_new = true;
+}
+
 enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_options *options, cuda_encoder **ret_encoder) {
     cuda_encoder *encoder = new (std::nothrow) cuda_encoder();
 
     if (!encoder)
         return ULP_E_NOMEM;
-    encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
-    encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
-    encoder->pieces = plan->piece_count;
+    take_plan(encoder, plan);
     encoder->options = options ? *options : cuda_encoder_options{};
-    encoder->state_bytes = 0;
     cudaEventCreateWithFlags(&encoder->begun, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&encoder->placed, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&encoder->done, cudaEventDisableTiming);
     for (WaveMemory &memory : encoder->memory)
         cudaStreamCreateWithFlags(&memory.stream, cudaStreamNonBlocking);
-    for (const cuda_segment &segment : encoder->segments)
-        encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
     enum ulp_status status = cuda_status(cudaGetLastError());
 
     if (status) {
@@ -321,7 +341,8 @@ static enum ulp_status read_some(cuda_encoder *encoder, const WaveRange &range, 
 }
 
 static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, cudaStream_t stream) {
-    const bool fresh = !encoder->device_segments.data;
+    const size_t segment_bytes = encoder->segments.size() * sizeof(cuda_segment);
+    const size_t block_bytes = encoder->blocks.size() * sizeof(cuda_block);
     enum ulp_status status = encoder->device_segments.reserve(encoder->segments.size());
 
     if (!status)
@@ -336,17 +357,21 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
         status = encoder->output.reserve(std::max<uint64_t>(encoder->state_bytes / OUTPUT_SHARE, OUTPUT_LEAST) + OUTPUT_SLACK);
     if (status)
         return status;
-    if (fresh)
-        cudaMemcpyAsync(encoder->device_segments.data, encoder->segments.data(), encoder->device_segments.bytes(),
-                        cudaMemcpyHostToDevice, stream);
-    if (fresh || memcmp(blocks, encoder->blocks.data(), encoder->device_blocks.bytes()) != 0) {
+    if (encoder->plan_is_new)
+        cudaMemcpyAsync(encoder->device_segments.data, encoder->segments.data(), segment_bytes, cudaMemcpyHostToDevice,
+                        stream);
+    if (encoder->plan_is_new || (block_bytes && memcmp(blocks, encoder->blocks.data(), block_bytes) != 0)) {
         encoder->blocks.assign(blocks, blocks + encoder->blocks.size());
-        cudaMemcpyAsync(encoder->device_blocks.data, encoder->blocks.data(), encoder->device_blocks.bytes(),
-                        cudaMemcpyHostToDevice, stream);
+        cudaMemcpyAsync(encoder->device_blocks.data, encoder->blocks.data(), block_bytes, cudaMemcpyHostToDevice, stream);
     }
-    cudaMemsetAsync(encoder->output.data, 0, encoder->output.bytes(), stream);
-    cudaMemsetAsync(encoder->output_used.data, 0, sizeof(uint64_t), stream);
-    return cuda_status(cudaGetLastError());
+    status = cuda_status(cudaGetLastError());
+    encoder->plan_is_new = status != ULP_OK;
+    return status;
+}
+
+enum ulp_status cuda_encoder_plan(cuda_encoder *encoder, const cuda_plan *plan, void *stream) {
+    take_plan(encoder, plan);
+    return upload(encoder, plan->blocks, (cudaStream_t)stream);
 }
 
 // Twice the output, with what is in it.
@@ -461,15 +486,17 @@ static bool same_waves(const std::vector<Wave> &x, const std::vector<Wave> &y) {
     return x.size() == y.size() && memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0;
 }
 
+static void drop_graph(cuda_encoder *encoder) {
+    if (encoder->graph)
+        cudaGraphExecDestroy(encoder->graph);
+    encoder->graph = nullptr;
+}
+
 // False where there are no graphs.
 static bool make_graph(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const std::vector<Wave> &waves) {
     cudaStream_t origin = encoder->memory[0].stream;
     cudaGraph_t graph = nullptr;
 
-    if (encoder->graph)
-        cudaGraphExecDestroy(encoder->graph);
-    encoder->graph = nullptr;
-    encoder->graphed.clear();
     if (cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
         return false;
     enqueue_waves(encoder, ranges, waves, origin);
@@ -478,8 +505,6 @@ static bool make_graph(cuda_encoder *encoder, const std::vector<WaveRange> &rang
     bool made = cudaGraphInstantiate(&encoder->graph, graph, 0) == cudaSuccess;
 
     cudaGraphDestroy(graph);
-    if (made)
-        encoder->graphed = waves;
     return made;
 }
 
@@ -490,29 +515,49 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
 
     if (status || waves.empty())
         return status;
-    if ((encoder->graph && same_waves(waves, encoder->graphed)) || make_graph(encoder, ranges, waves))
+    const bool again = same_waves(waves, encoder->before);
+
+    if (!again) {
+        drop_graph(encoder);
+        encoder->before = waves;
+    }
+    if (again && (encoder->graph || make_graph(encoder, ranges, waves)))
         return cuda_status(cudaGraphLaunch(encoder->graph, stream));
     cudaGetLastError(); // that there is no graph is no failure
     enqueue_waves(encoder, ranges, waves, stream);
     return cuda_status(cudaGetLastError());
 }
 
-enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
-                                 uint64_t *sums, void *stream, cuda_segment_report *ret_reports,
-                                 const uint8_t **ret_output) {
-    cudaStream_t on = (cudaStream_t)stream;
-    enum ulp_status status = upload(encoder, blocks, on);
-    const std::vector<WaveRange> waves = cut_waves(encoder);
+enum ulp_status cuda_encoder_start(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
+                                   uint64_t *sums, void *stream) {
+    enum ulp_status status = upload(encoder, blocks, (cudaStream_t)stream);
+
+    if (status)
+        return status;
+    encoder->started = cut_waves(encoder);
+    encoder->moves = moves ? *moves : cuda_moves{};
+    encoder->stream = (cudaStream_t)stream;
+    cudaMemsetAsync(encoder->output.data, 0, encoder->output.bytes(), encoder->stream);
+    cudaMemsetAsync(encoder->output_used.data, 0, sizeof(uint64_t), encoder->stream);
+    return run_waves(encoder, encoder->started, &encoder->moves, sums, encoder->stream);
+}
+
+enum ulp_status cuda_encoder_finish(cuda_encoder *encoder, cuda_segment_report *ret_reports, const uint8_t **ret_output) {
+    enum ulp_status status = read_some(encoder, {0, (uint32_t)encoder->segments.size()}, encoder->stream, ret_reports);
 
     if (!status)
-        status = run_waves(encoder, waves, moves, sums, on);
-    if (!status)
-        status = read_some(encoder, {0, (uint32_t)encoder->segments.size()}, on, ret_reports);
-    if (!status)
-        status = repeat(encoder, waves, moves, on, ret_reports);
+        status = repeat(encoder, encoder->started, &encoder->moves, encoder->stream, ret_reports);
     *ret_output = encoder->output.data;
     encoder->last_changes = 0;
     for (size_t i = 0; i < encoder->segments.size() && !status; i++)
         encoder->last_changes += ret_reports[i].changes;
     return status;
+}
+
+enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
+                                 uint64_t *sums, void *stream, cuda_segment_report *ret_reports,
+                                 const uint8_t **ret_output) {
+    enum ulp_status status = cuda_encoder_start(encoder, blocks, moves, sums, stream);
+
+    return status ? status : cuda_encoder_finish(encoder, ret_reports, ret_output);
 }

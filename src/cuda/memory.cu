@@ -54,6 +54,33 @@ extern "C" void cuda_pinned_free(void *memory) {
         cudaFreeHost(memory);
 }
 
+static bool pinned_at(const void *memory) {
+    cudaPointerAttributes attributes = {};
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+
+    if (error != cudaSuccess)
+        cudaGetLastError(); // an address that CUDA does not know was an error once
+    return error == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+}
+
+extern "C" int cuda_is_pinned(const void *memory, size_t bytes) {
+    return bytes && pinned_at(memory) && pinned_at((const uint8_t *)memory + bytes - 1);
+}
+
+extern "C" enum ulp_status cuda_stream_new(void **ret_stream) {
+    cudaStream_t stream = nullptr;
+    enum ulp_status status = cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+
+    if (!status)
+        *ret_stream = stream;
+    return status;
+}
+
+extern "C" void cuda_stream_free(void *stream) {
+    if (stream)
+        cudaStreamDestroy((cudaStream_t)stream);
+}
+
 extern "C" enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes,
                                         void *stream) {
     return cuda_status(cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, (cudaStream_t)stream));

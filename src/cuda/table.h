@@ -31,6 +31,9 @@
       (device, host, bytes, stream), return)                                                                            \
     X(enum ulp_status, copy_out, (void *host, const void *device, size_t bytes, void *stream),                          \
       (host, device, bytes, stream), return)                                                                            \
+    X(int, is_pinned, (const void *memory, size_t bytes), (memory, bytes), return)                                      \
+    X(enum ulp_status, stream_new, (void **ret_stream), (ret_stream), return)                                           \
+    X(void, stream_free, (void *stream), (stream), )                                                                    \
     X(enum ulp_status, clear, (void *device, size_t bytes, void *stream), (device, bytes, stream), return)              \
     X(enum ulp_status, wait, (void *stream), (stream), return)                                                          \
     X(enum ulp_status, digest_blocks, (const struct cuda_plan *plan, unsigned long long *sums, void *stream),           \
@@ -58,7 +61,13 @@
     X(size_t, encoder_bytes, (const struct cuda_encoder *encoder), (encoder), return)                                   \
     X(enum ulp_status, encoder_run, (struct cuda_encoder *encoder, const struct cuda_block *blocks,                     \
       const struct cuda_moves *moves, uint64_t *sums, void *stream, struct cuda_segment_report *ret_reports,            \
-      const uint8_t **ret_output), (encoder, blocks, moves, sums, stream, ret_reports, ret_output), return)
+      const uint8_t **ret_output), (encoder, blocks, moves, sums, stream, ret_reports, ret_output), return)       \
+    X(enum ulp_status, encoder_start, (struct cuda_encoder *encoder, const struct cuda_block *blocks,                   \
+      const struct cuda_moves *moves, uint64_t *sums, void *stream), (encoder, blocks, moves, sums, stream), return)    \
+    X(enum ulp_status, encoder_finish, (struct cuda_encoder *encoder, struct cuda_segment_report *ret_reports,          \
+      const uint8_t **ret_output), (encoder, ret_reports, ret_output), return)                                          \
+    X(enum ulp_status, encoder_plan, (struct cuda_encoder *encoder, const struct cuda_plan *plan, void *stream),        \
+      (encoder, plan, stream), return)
 /* clang-format on */
 
 struct cuda_table {

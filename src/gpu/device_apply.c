@@ -324,8 +324,11 @@ enum ulp_status device_apply_prepare(struct device_weights *weights, const struc
     static const struct ulp_apply_options plain = {0};
     const uint64_t started = clock_monotonic_ns();
     struct device_apply *apply = NULL;
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status =
+        device_weights_check_here(weights, "apply the patch to them with ulp_apply()");
 
+    if (!status)
+        status = device_weights_check(weights);
     if (!status && !patch->table.grid.whole)
         status = fail(ULP_E_REGIONS, "%s is a partial patch; weights on a device take whole ones",
                       quote(patch->name).text);

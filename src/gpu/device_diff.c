@@ -10,14 +10,16 @@
 
 #include <string.h>
 
-/* One patch on its way. */
+/* One patch on its way: all chunks at once or, from weights in the host's memory, a window of them. */
 struct making {
     struct device_weights *weights;
     struct patch_output output;
     bool history;
-    struct cuda_segment_report *reports;
-    const uint8_t *coded; /* on the device */
-    struct room bytes;    /* the same, here */
+    struct ulp_pool *pool;
+    struct cuda_segment_report *reports; /* of all chunks */
+    const struct window *window;         /* whose chunks are put out */
+    const uint8_t *coded;                /* of its chunks, on the device */
+    struct room bytes;                   /* the same, here */
 };
 
 /* ---- on the device ---- */
@@ -84,13 +86,13 @@ static enum ulp_status run(struct making *making) {
     return status;
 }
 
-/* All chunks in one go: they follow each other. */
-static enum ulp_status bring_coded(struct making *making) {
+/* These chunks in one go: they follow each other. */
+static enum ulp_status bring_coded(struct making *making, size_t first, size_t count) {
     struct device_weights *weights = making->weights;
     uint64_t end = 0;
     enum ulp_status status;
 
-    for (size_t i = 0; i < making->output.table.grid.chunk_count; i++) {
+    for (size_t i = first; i < first + count; i++) {
         const struct cuda_segment_report *report = &making->reports[i];
 
         if (report->bytes && report->offset + report->bytes > end)
@@ -140,17 +142,29 @@ static enum ulp_status bring_moves(const struct device_weights *weights, size_t 
     return device_status(status, "bringing moves to the host");
 }
 
+/* `old` is NULL where the old elements are in the host's memory already. */
 static void lay_out(const struct device_weights *weights, size_t chunk, const uint8_t *old,
                     const uint8_t *new, struct code_block *blocks) {
     const struct cuda_segment *segment = &weights->plan.segments[chunk];
 
     for (uint32_t b = 0; b < segment->blocks; b++) {
-        const uint32_t elements = weights->plan.blocks[segment->first_block + b].elements;
+        const struct cuda_block *block = &weights->plan.blocks[segment->first_block + b];
 
-        blocks[b] = (struct code_block){.old = old, .new = new, .elements = elements};
-        old += (size_t)elements * segment->kind.width;
-        new += (size_t)elements * segment->kind.width;
+        blocks[b] = (struct code_block){
+            .old = old ? old : block->old, .new = new, .elements = block->elements};
+        if (old)
+            old += (size_t)block->elements * segment->kind.width;
+        new += (size_t)block->elements * segment->kind.width;
     }
+}
+
+static enum ulp_status lay_out_moves(const struct device_weights *weights, size_t chunk,
+                                     struct code_block *blocks, struct code_move **ret_moves) {
+    if (!weights->windows)
+        return bring_moves(weights, chunk, blocks, ret_moves);
+    for (uint32_t b = 0; b < weights->plan.segments[chunk].blocks; b++)
+        chunk_moves_of(&weights->weights->moves->chunks[chunk], b, &blocks[b]);
+    return ULP_OK;
 }
 
 static enum ulp_status code_here(struct making *making, size_t chunk, struct worker *worker,
@@ -158,10 +172,10 @@ static enum ulp_status code_here(struct making *making, size_t chunk, struct wor
     const struct cuda_segment *segment = &making->weights->plan.segments[chunk];
     struct code_move *moves = NULL;
     enum code_coder coder;
-    enum ulp_status status = bring_elements(making->weights, chunk, BRING_OLD, old);
+    enum ulp_status status = bring_elements(making->weights, chunk, BRING_NEW, new);
 
-    if (!status)
-        status = bring_elements(making->weights, chunk, BRING_NEW, new);
+    if (!status && old)
+        status = bring_elements(making->weights, chunk, BRING_OLD, old);
     if (!status)
         status = worker_blocks(worker, segment->blocks);
     if (!status)
@@ -169,7 +183,7 @@ static enum ulp_status code_here(struct making *making, size_t chunk, struct wor
     if (!status) {
         lay_out(making->weights, chunk, old, new, worker->blocks);
         if (making->history)
-            status = bring_moves(making->weights, chunk, worker->blocks, &moves);
+            status = lay_out_moves(making->weights, chunk, worker->blocks, &moves);
     }
     buffer_clear(&worker->bytes);
     if (!status)
@@ -187,10 +201,10 @@ static enum ulp_status put_here(struct making *making, size_t chunk) {
     struct workers *workers = making->weights->weights->workers;
     struct worker *worker = NULL;
     uint8_t *old = NULL, *new = NULL;
-    enum ulp_status status = mem_zeroed(of->words, of->kind.width, &old);
+    enum ulp_status status = mem_zeroed(of->words, of->kind.width, &new);
 
-    if (!status)
-        status = mem_zeroed(of->words, of->kind.width, &new);
+    if (!status && !making->window)
+        status = mem_zeroed(of->words, of->kind.width, &old);
     if (!status)
         status = workers_take(workers, of->words, &worker);
     if (!status)
@@ -213,6 +227,15 @@ static enum ulp_status put_coded(struct making *making, size_t chunk) {
                                (size_t)report->bytes, report->changes, report->checksum);
 }
 
+/* A chunk's blocks as the device sees them. */
+static const struct cuda_block *blocks_of(const struct making *making, size_t chunk) {
+    const struct window *window = making->window;
+    const struct device_plan *plan = &making->weights->plan;
+
+    return window ? &window->blocks[window->segments[chunk - window->first].first_block]
+                  : &plan->blocks[plan->segments[chunk].first_block];
+}
+
 /* Plain if that is shorter. */
 static enum ulp_status put_few(struct making *making, size_t chunk) {
     const struct cuda_segment_report *report = &making->reports[chunk];
@@ -222,7 +245,8 @@ static enum ulp_status put_few(struct making *making, size_t chunk) {
         workers_take(workers, making->output.table.grid.chunks[chunk].words, &worker);
 
     if (!status)
-        status = few_changes_code(making->weights, chunk, report->changes, worker);
+        status = few_changes_code(making->weights, chunk, blocks_of(making, chunk), report->changes,
+                                  worker);
     if (!status && worker->bytes.used < report->bytes)
         status = output_chunk(&making->output, chunk, worker->bytes.data, worker->bytes.used,
                               report->changes);
@@ -244,22 +268,62 @@ static enum ulp_status put_chunk(struct making *making, size_t chunk) {
 
 /* ---- all of it ---- */
 
+static enum ulp_status put_chunks(struct making *making, size_t first, size_t count) {
+    enum ulp_status status = bring_coded(making, first, count);
+
+    for (size_t i = first; !status && i < first + count; i++)
+        status = put_chunk(making, i);
+    room_give(&making->weights->spare_bytes, &making->bytes);
+    return status;
+}
+
+static enum ulp_status put_window(struct making *making, struct window *window) {
+    enum ulp_status status = window_finish(window, making->reports + window->first, &making->coded);
+
+    making->window = window;
+    return status ? status : put_chunks(making, window->first, window->chunks);
+}
+
+/* While one window is put out the others are being copied and compared. */
+static enum ulp_status make_by_windows(struct making *making) {
+    struct windows *windows = making->weights->windows;
+    const size_t chunks = making->output.table.grid.chunk_count;
+    size_t next = 0, opened = 0, done = 0;
+    enum ulp_status status = windows_begin(windows, making->weights->stream);
+
+    while (!status && (next < chunks || done < opened)) {
+        if (next < chunks && opened - done < WINDOWS) {
+            struct window *window = &windows->window[opened++ % WINDOWS];
+
+            status = window_open(windows, window, next, making->history, making->pool);
+            next += window->chunks;
+        } else {
+            status = put_window(making, &windows->window[done++ % WINDOWS]);
+        }
+    }
+    if (status)
+        windows_stop(windows);
+    return status ? status
+                  : windows_end(windows, making->weights->stream, making->output.table.sums);
+}
+
+static enum ulp_status make_at_once(struct making *making) {
+    enum ulp_status status = run(making);
+
+    return status ? status : put_chunks(making, 0, making->output.table.grid.chunk_count);
+}
+
 static enum ulp_status make(struct making *making) {
     const struct table *table = &making->output.table;
     enum ulp_status status =
         mem_zeroed(table->grid.chunk_count, sizeof *making->reports, &making->reports);
 
     if (!status)
-        status = run(making);
-    if (!status)
-        status = bring_coded(making);
-    for (size_t i = 0; !status && i < table->grid.chunk_count; i++)
-        status = put_chunk(making, i);
+        status = making->weights->windows ? make_by_windows(making) : make_at_once(making);
     if (!status && table->history)
         making->output.table.before = making->weights->weights->moves->before;
     if (!status)
         status = output_end(&making->output);
-    room_give(&making->weights->spare_bytes, &making->bytes);
     mem_free(making->reports);
     return status;
 }
@@ -293,7 +357,8 @@ enum ulp_status device_diff(struct device_weights *weights, const struct ulp_ten
     if (!status)
         status = table_for(weights->weights, NULL, 0, &table);
     if (!status) {
-        making.history = options->history && weights->moves;
+        making.history = options->history && weights->weights->moves;
+        making.pool = options->pool;
         status = output_begin(sink, &table, &making.output);
         if (!status)
             status = make(&making);

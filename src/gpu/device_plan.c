@@ -60,15 +60,13 @@ static enum ulp_status upload(struct device_plan *plan, void *stream) {
     return device_status(status, "taking the description of the weights");
 }
 
-enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
-                                 void *stream, struct device_plan *ret_plan) {
+enum ulp_status device_plan_list(const struct grid *grid, const struct ulp_tensor *tensors,
+                                 struct device_plan *ret_plan) {
     struct device_plan plan = {0};
     uint64_t blocks = 0;
     uint32_t first = 0;
-    enum ulp_status status = check_aligned(grid, tensors);
+    enum ulp_status status = mem_zeroed(grid->chunk_count, sizeof *plan.segments, &plan.segments);
 
-    if (!status)
-        status = mem_zeroed(grid->chunk_count, sizeof *plan.segments, &plan.segments);
     for (size_t i = 0; i < grid->chunk_count; i++)
         blocks += grid->chunks[i].blocks;
     if (!status && blocks > UINT32_MAX)
@@ -80,12 +78,26 @@ enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tenso
         fill_segment(grid, tensors, i, first, &plan);
         first += grid->chunks[i].blocks;
     }
-    if (!status) {
-        plan.device = (struct cuda_plan){.segment_count = (uint32_t)grid->chunk_count,
-                                         .block_count = (uint32_t)blocks,
-                                         .piece_count = (uint32_t)grid->piece_count};
-        status = upload(&plan, stream);
+    if (status) {
+        device_plan_release(&plan);
+        return status;
     }
+    plan.device = (struct cuda_plan){.segment_count = (uint32_t)grid->chunk_count,
+                                     .block_count = (uint32_t)blocks,
+                                     .piece_count = (uint32_t)grid->piece_count};
+    *ret_plan = plan;
+    return ULP_OK;
+}
+
+enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
+                                 void *stream, struct device_plan *ret_plan) {
+    struct device_plan plan = {0};
+    enum ulp_status status = check_aligned(grid, tensors);
+
+    if (!status)
+        status = device_plan_list(grid, tensors, &plan);
+    if (!status)
+        status = upload(&plan, stream);
     if (status) {
         device_plan_release(&plan);
         return status;

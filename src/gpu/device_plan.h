@@ -17,6 +17,10 @@ struct device_plan {
 /* `grid` is of whole tensors; `tensors` are its, with data in device memory. */
 enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
                                  void *stream, struct device_plan *ret_plan);
+
+/* The same for tensors in the host's memory: of `device` only the counts are set. */
+enum ulp_status device_plan_list(const struct grid *grid, const struct ulp_tensor *tensors,
+                                 struct device_plan *ret_plan);
 void device_plan_release(struct device_plan *plan);
 
 /* The addresses of another state's blocks, for who compares: `new_` of the host's blocks.

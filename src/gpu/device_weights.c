@@ -74,8 +74,11 @@ static enum ulp_status audit_second(struct device_weights *weights) {
 enum ulp_status device_weights_audit(struct device_weights *weights) {
     const struct grid *grid = &weights->weights->grid;
     size_t piece = 0;
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status =
+        device_weights_check_here(weights, "digest them with ulp_weights_new() and compare roots");
 
+    if (!status)
+        status = device_weights_check(weights);
     if (!status)
         status = find_changed(weights, &weights->plan.device, weights->weights->sums, &piece);
     if (!status && piece < grid->piece_count)
@@ -144,12 +147,56 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
     return ULP_OK;
 }
 
+/* Nothing is written to it: only an apply would, and those are refused. */
+static struct ulp_weights *borrow(const struct ulp_weights *snapshot) {
+    union {
+        const struct ulp_weights *given;
+        struct ulp_weights *taken;
+    } same = {snapshot};
+
+    return same.taken;
+}
+
+enum ulp_status device_weights_on_host(const struct ulp_weights *snapshot, size_t window_bytes,
+                                       void *stream, struct device_weights **ret_weights) {
+    struct device_weights *weights = NULL;
+    enum ulp_status status = weights_check_whole(snapshot, "comparing on a GPU");
+
+    if (!status)
+        status = mem_zeroed(1, sizeof *weights, &weights);
+    if (status)
+        return status;
+    weights->stream = stream;
+    weights->weights = borrow(snapshot);
+    status = device_plan_list(&snapshot->grid, snapshot->tensors, &weights->plan);
+    if (!status)
+        status = windows_new(snapshot, &weights->plan, window_bytes, &weights->windows);
+    if (!status)
+        status = make_flag(weights, NULL);
+    if (status) {
+        weights->weights = NULL;
+        device_weights_free(weights);
+        return status;
+    }
+    *ret_weights = weights;
+    return ULP_OK;
+}
+
+enum ulp_status device_weights_check_here(const struct device_weights *weights,
+                                          const char *instead) {
+    return weights->windows
+               ? fail(ULP_E_USAGE, "these weights are in the host's memory: %s", instead)
+               : ULP_OK;
+}
+
 void device_weights_trim(struct device_weights *weights) {
     room_release(&weights->spare);
     room_release(&weights->spare_bytes);
     room_release(&weights->spare_arrays);
     cuda_encoder_free(weights->encoder);
     weights->encoder = NULL;
+    if (weights->windows)
+        windows_trim(weights->windows);
     workers_trim(weights->weights->workers);
 }
 
@@ -165,7 +212,9 @@ void device_weights_free(struct device_weights *weights) {
         return;
     device_moves_free(weights->moves);
     device_second_free(weights->second);
-    weights_free(weights->weights);
+    if (!weights->windows)
+        weights_free(weights->weights);
+    windows_free(weights->windows);
     cuda_encoder_free(weights->encoder);
     device_plan_release(&weights->plan);
     room_release(&weights->own_flag);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A whole state in device memory with the sums of its pieces, as struct ulp_weights is one in the
- * host's. The memory belongs to the caller. One thread at a time uses a handle, and everything that
+ * host's; or such a one in the host's, for comparing it with another on the device. The memory belongs
+ * to the caller. One thread at a time uses a handle, and everything that
  * it enqueues goes to the one stream that it was made with.
  */
 #ifndef GPU_DEVICE_WEIGHTS_H
@@ -10,6 +11,7 @@
 #include "cuda/encode.h"
 #include "gpu/device_moves.h"
 #include "gpu/device_plan.h"
+#include "gpu/windows.h"
 #include "patch/weights.h"
 
 struct device_second;
@@ -18,6 +20,8 @@ struct device_weights {
     struct ulp_weights *weights; /* names, grid, sums, root; of `moves` only the state before */
     struct device_plan plan;
     struct device_moves *moves; /* NULL when nothing is remembered */
+    struct windows *windows;    /* NULL, or how the device sees weights of the host's memory: then
+                                   `weights` are the caller's, with `moves`, and never written */
     void *stream;
     uint32_t *poisoned; /* see device_weights_new() */
     struct room own_flag;
@@ -37,6 +41,17 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
                                    uint32_t *poisoned, void *stream,
                                    struct device_weights **ret_weights);
 void device_weights_free(struct device_weights *weights);
+
+/*
+ * For comparing: `snapshot`, in the host's memory, as it is whenever a patch is made, which must outlive
+ * this. `window_bytes` is as in windows_new(). ULP_E_REGIONS for a tile.
+ */
+enum ulp_status device_weights_on_host(const struct ulp_weights *snapshot, size_t window_bytes,
+                                       void *stream, struct device_weights **ret_weights);
+
+/* ULP_E_USAGE for weights of the host's memory: `instead` says what to call. */
+enum ulp_status device_weights_check_here(const struct device_weights *weights,
+                                          const char *instead);
 
 /* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. Of two
  * states both, and the one beside the present is copied anew by the next patch if it is not. */

@@ -134,6 +134,8 @@ void encode_bench(int log2_elements) {
         printf("    %-36s %7.3f ms\n", "compare", compare_ms);
         time_encoder(&bench, "diff and encode, four waves at once", {100, 4, 4}, compare_ms);
         time_encoder(&bench, "diff and encode, as usual", {0, 0, 0}, compare_ms);
+        if (masters)
+            host_bench(bench.old, bench.next, bench.elements);
     }
     must(cudaFree(bench.old), "freeing");
     must(cudaFree(bench.next), "freeing");

@@ -2,11 +2,11 @@
 /*
  * Two steps of a model, made into patches on the device and on the CPU, which must give the same
  * bytes; between them the device's weights take the first patch, so the second is made with what they
- * remember. On a GPU, or on fibers that stand in for one. No test framework, so that it builds where
+ * remember. Then the same from a snapshot in the host's memory. On a GPU, or on fibers that stand in for one. No test framework, so that it builds where
  * nothing can be installed.
  */
 #include "gpu_cases.h"
-#include "gpu_step.h"
+#include "host_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,18 +126,16 @@ static void free_states(struct states *states) {
     free(states->extents);
 }
 
-static void check_case(const char *name, const struct shape *shapes, size_t count, uint32_t every,
-                       size_t shift, const struct cuda_encoder_options *encoder) {
-    struct states states = make_states(shapes, count, every);
-    struct uploaded on[STATES];
+static bool from_host; /* the old weights are in the host's memory */
+
+static void check_device(const char *name, const struct states *states, const struct uploaded *on,
+                         const struct cuda_encoder_options *encoder) {
     struct device_weights *weights = NULL;
     struct ulp_weights *twin = NULL;
     struct ulp_diff_report first, second;
 
-    for (int s = 0; s < STATES; s++)
-        on[s] = upload(states.of[s], count, shift);
-    must(device_weights_new(on[0].tensors, count, NULL, NULL, &weights), name);
-    must(ulp_weights_new(states.of[0], count, NULL, NULL, &twin), name);
+    must(device_weights_new(on[0].tensors, states->count, NULL, NULL, &weights), name);
+    must(ulp_weights_new(states->of[0], states->count, NULL, NULL, &twin), name);
     if (encoder) {
         struct cuda_plan plan = weights->plan.device;
 
@@ -145,19 +143,88 @@ static void check_case(const char *name, const struct shape *shapes, size_t coun
         plan.blocks = weights->plan.blocks;
         must(cuda_encoder_new(&plan, encoder, &weights->encoder), name);
     }
-    first = step(name, weights, twin, &on[1], states.of[1]);
-    second = step(name, weights, twin, &on[2], states.of[2]);
+    first = step(name, weights, twin, &on[1], states->of[1]);
+    second = step(name, weights, twin, &on[2], states->of[2]);
     printf("encode: %-22s %9llu elements, %8llu changes, %8llu and %8llu bytes: equal\n", name,
            (unsigned long long)first.elements, (unsigned long long)first.changed,
            (unsigned long long)first.patch_bytes, (unsigned long long)second.patch_bytes);
     device_weights_free(weights);
     ulp_weights_free(twin);
+}
+
+static void check_host(const char *name, const struct states *states, const struct uploaded *on,
+                       size_t shift) {
+    host_steps(name, states->of, on, STATES, (struct host_source){false, 1, shift, false});
+    host_steps(name, states->of, on, STATES, (struct host_source){true, 0, shift, false});
+    printf("from the host: %-22s equal, pinned and not\n", name);
+}
+
+static void check_case(const char *name, const struct shape *shapes, size_t count, uint32_t every,
+                       size_t shift, const struct cuda_encoder_options *encoder) {
+    struct states states = make_states(shapes, count, every);
+    struct uploaded on[STATES];
+
+    for (int s = 0; s < STATES; s++)
+        on[s] = upload(states.of[s], count, shift);
+    if (from_host)
+        check_host(name, &states, on, shift);
+    else
+        check_device(name, &states, on, encoder);
     for (int s = 0; s < STATES; s++)
         release(&on[s]);
     free_states(&states);
 }
 
-void encode_cases(uint64_t scale) {
+/* Device memory beside the weights, when they are in the host's. */
+static size_t host_memory(const struct shape *shapes, size_t count, uint32_t every, bool pinned) {
+    struct states states = make_states(shapes, count, every);
+    struct uploaded on[STATES];
+    size_t bytes;
+
+    for (int s = 0; s < STATES; s++)
+        on[s] = upload(states.of[s], count, 0);
+    bytes = host_steps("windows", states.of, on, count > 1 ? STATES : 2,
+                       (struct host_source){pinned, 1, 0, count > 3});
+    for (int s = 0; s < STATES; s++)
+        release(&on[s]);
+    free_states(&states);
+    return bytes;
+}
+
+/* Hardly anything changes, so the next step is expected to fit one wave: it does not. */
+static void crowded_window(void) {
+    const struct shape shapes[] = {{"BF16", 500000}, {"F16", 500000}};
+    struct states states = make_states(shapes, 2, 24);
+    struct uploaded on[STATES];
+
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(states.of[1][i].data, states.of[0][i].data, states.of[0][i].bytes);
+        *(uint8_t *)states.of[1][i].data ^= 1;
+    }
+    for (int s = 0; s < STATES; s++)
+        on[s] = upload(states.of[s], 2, 0);
+    host_steps("crowded", states.of, on, STATES, (struct host_source){true, 0, 0, false});
+    for (int s = 0; s < STATES; s++)
+        release(&on[s]);
+    free_states(&states);
+}
+
+/* A chunk of each kind, all of one size, so that each fills a window: with three or with ten, the windows
+ * are as large. */
+static void window_cases(uint64_t scale) {
+    const struct shape shapes[] = {{"F64", 16000 * scale},      {"F32", 32000 * scale},
+                                   {"BF16", 64000 * scale},     {"I64", 16000 * scale},
+                                   {"I32", 32000 * scale},      {"F16", 64000 * scale},
+                                   {"U16", 64000 * scale},      {"F8_E4M3", 128000 * scale},
+                                   {"F8_E5M2", 128000 * scale}, {"U8", 128000 * scale}};
+    const size_t three = host_memory(shapes, 3, 60, true), ten = host_memory(shapes, 10, 60, false);
+
+    host_memory((const struct shape[]){{"F64", 1060000}}, 1, 1 << 14, false); /* in pieces */
+    must_hold(ten <= three + three / 4, "windows grow with the state", "windows", ten);
+    printf("windows: %zu and %zu bytes of device memory for three and ten chunks\n", three, ten);
+}
+
+static void all_cases(uint64_t scale) {
     const char *dtypes[] = {"BF16",    "F16", "F32", "F64", "F8_E4M3",
                             "F8_E5M2", "I64", "I32", "U16", "U8"};
     const struct shape one = {"BF16", 60000 * scale};
@@ -193,4 +260,16 @@ void encode_cases(uint64_t scale) {
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
         mixed[i] = (struct shape){dtypes[next_random() % 10], next_random() % (4000 * scale)};
     check_case("mixed", mixed, sizeof mixed / sizeof *mixed, 50, 0, NULL);
+}
+
+void encode_cases(uint64_t scale) {
+    from_host = false;
+    all_cases(scale);
+}
+
+void host_cases(uint64_t scale) {
+    from_host = true;
+    all_cases(scale);
+    crowded_window();
+    window_cases(scale);
 }

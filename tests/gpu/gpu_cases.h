@@ -15,6 +15,9 @@ void encode_cases(uint64_t scale);
 /* Two states of which one is in use. */
 void second_cases(uint64_t scale);
 
+/* The same from a snapshot in the host's memory. */
+void host_cases(uint64_t scale);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

@@ -70,6 +70,7 @@ int main(int argc, char **argv) {
 
     encode_cases(scale);
     second_cases(scale);
+    host_cases(scale);
     trace_cases(argc > 2 ? argv[2] : "tests/trace");
     if (scale >= 100) // it takes a minute or so
         pairs_check();

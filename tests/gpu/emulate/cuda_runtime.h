@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #define ULP_EMULATED 1
 #define __global__
@@ -124,26 +125,42 @@ static inline cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
     return *free = *total = (size_t)1 << 30, cudaSuccess;
 }
 
-// There are no graphs here; whoever asks goes without.
-typedef struct CUgraph_st *cudaGraph_t;
-typedef struct CUgraphExec_st *cudaGraphExec_t;
+// A graph is what was asked for between begin and end of a capture, in that order: streams are one here.
+struct CUgraph_st {
+    std::vector<std::function<void()>> work;
+};
+typedef CUgraph_st *cudaGraph_t;
+typedef CUgraph_st *cudaGraphExec_t;
 enum { cudaStreamCaptureModeThreadLocal = 1 };
+extern cudaGraph_t emulate_capture; // NULL: everything is done at once
+
+static inline bool emulate_later(const std::function<void()> &work) {
+    if (emulate_capture)
+        emulate_capture->work.push_back(work);
+    return emulate_capture != nullptr;
+}
 static inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) {
-    return cudaErrorUnknown;
+    return emulate_capture = new CUgraph_st, cudaSuccess;
 }
-static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) {
-    return cudaErrorUnknown;
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph) {
+    *graph = emulate_capture;
+    return emulate_capture = nullptr, cudaSuccess;
 }
-static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long) {
-    return cudaErrorUnknown;
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                               unsigned long long) {
+    return *exec = new CUgraph_st(*graph), cudaSuccess;
 }
-static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
-    return cudaErrorUnknown;
-}
-static inline cudaError_t cudaGraphDestroy(cudaGraph_t) {
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
+    for (const std::function<void()> &work : exec->work)
+        work();
     return cudaSuccess;
 }
-static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+static inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    delete exec;
     return cudaSuccess;
 }
 
@@ -151,18 +168,37 @@ template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t by
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
+
+// Pinned memory is memory that is known to be.
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost };
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+};
+void emulate_pin(void *memory, size_t bytes);
+void emulate_unpin(void *memory);
+bool emulate_is_pinned(const void *memory);
+
 template <typename T> static inline cudaError_t cudaMallocHost(T **memory, size_t bytes) {
-    return cudaMalloc(memory, bytes);
+    cudaError_t error = cudaMalloc(memory, bytes);
+    if (error == cudaSuccess)
+        emulate_pin(*memory, bytes);
+    return error;
+}
+static inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes,
+                                                   const void *memory) {
+    attributes->type = emulate_is_pinned(memory) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
 }
 static inline cudaError_t cudaFree(void *memory) {
     return free(memory), cudaSuccess;
 }
 static inline cudaError_t cudaFreeHost(void *memory) {
+    emulate_unpin(memory);
     return free(memory), cudaSuccess;
 }
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                                           cudaStream_t = nullptr) {
-    if (bytes)
+    if (bytes && !emulate_later([=] { memcpy(to, from, bytes); }))
         memcpy(to, from, bytes);
     return cudaSuccess;
 }
@@ -172,7 +208,9 @@ static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
 }
 static inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
                                           cudaStream_t = nullptr) {
-    return memset(to, byte, bytes), cudaSuccess;
+    if (bytes && !emulate_later([=] { memset(to, byte, bytes); }))
+        memset(to, byte, bytes);
+    return cudaSuccess;
 }
 static inline cudaError_t cudaMemset(void *to, int byte, size_t bytes) {
     return cudaMemsetAsync(to, byte, bytes);

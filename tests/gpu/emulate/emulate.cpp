@@ -4,6 +4,8 @@
 #include <climits>
 #include <csetjmp>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <ucontext.h>
 #include <vector>
 
@@ -15,6 +17,7 @@ uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 unsigned emulate_launches_left = UINT_MAX;
 cudaError_t emulate_error;
+cudaGraph_t emulate_capture;
 
 namespace {
 
@@ -157,9 +160,36 @@ void run_block(unsigned threads) {
     }
 }
 
+std::map<uintptr_t, size_t> pinned; // bytes from an address on
+std::mutex pinned_lock;
+
 } // namespace
 
+void emulate_pin(void *memory, size_t bytes) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+
+    pinned[(uintptr_t)memory] = bytes;
+}
+
+void emulate_unpin(void *memory) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+
+    pinned.erase((uintptr_t)memory);
+}
+
+bool emulate_is_pinned(const void *memory) {
+    std::lock_guard<std::mutex> guard(pinned_lock);
+    auto behind = pinned.upper_bound((uintptr_t)memory);
+
+    if (behind == pinned.begin())
+        return false;
+    --behind;
+    return (uintptr_t)memory - behind->first < behind->second;
+}
+
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
+    if (emulate_later([=] { emulate_launch(grid, threads, bytes, body); }))
+        return;
     if (!emulate_launches_left) {
         emulate_error = cudaErrorUnknown;
         return;

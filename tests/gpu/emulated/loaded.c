@@ -142,10 +142,67 @@ static void test_two_states(void **unused) {
     ulp_cuda_weights_free(weights);
 }
 
+static void test_a_step_from_the_host(void **unused) {
+    const struct ulp_tensor old = tensor_of(old_weights), new = tensor_of(new_weights);
+    const struct ulp_diff_options options = {.history = 1};
+    const struct ulp_apply_options remember = {.remember = 1};
+    static struct bytes made, expected;
+    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_weights *snapshot = NULL;
+    struct ulp_cuda_apply *apply = NULL;
+    struct ulp_root root, known;
+
+    (void)unused;
+    assert_int_equal(ulp_weights_new(&old, 1, NULL, NULL, &snapshot), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_on_host(snapshot, NULL, &weights), ULP_OK);
+    for (uint32_t step = 0; step < 3; step++) {
+        struct ulp_patch *patch = NULL;
+
+        for (uint32_t i = step; i < ELEMENTS; i += 23)
+            new_weights[i]++;
+        made.used = expected.used = 0;
+        assert_int_equal(ulp_diff(snapshot, &new, 1, &options, &to_expected, NULL), ULP_OK);
+        assert_int_equal(ulp_cuda_diff(weights, &new, 1, &options, &to_made, NULL), ULP_OK);
+        assert_int_equal(made.used, expected.used);
+        assert_memory_equal(made.data, expected.data, made.used);
+        assert_int_equal(ulp_patch_open_memory(made.data, made.used, &patch), ULP_OK);
+        assert_int_equal(ulp_cuda_apply_prepare(weights, patch, NULL, &apply), ULP_E_USAGE);
+        assert_non_null(strstr(ulp_last_error(), "ulp_apply()"));
+        assert_int_equal(ulp_apply(snapshot, patch, &remember, NULL), ULP_OK);
+        ulp_weights_root(snapshot, &root);
+        ulp_cuda_weights_root(weights, &known);
+        assert_memory_equal(&root, &known, sizeof root);
+        ulp_patch_free(patch);
+    }
+    assert_int_equal(ulp_cuda_weights_double(weights, &new, 1, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_weights_audit(weights), ULP_E_USAGE);
+    assert_non_null(strstr(ulp_last_error(), "host"));
+    ulp_cuda_weights_trim(weights);
+    ulp_cuda_weights_free(weights);
+    ulp_weights_free(snapshot);
+}
+
+/* Of a tile there is no whole state to compare with. */
+static void test_a_tile_on_the_host(void **unused) {
+    const struct ulp_tensor old = tensor_of(old_weights);
+    const struct ulp_region half = {"w", 0, 1, 0, ELEMENTS / 2};
+    const struct ulp_root root = {{0}};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_weights *tile = NULL;
+
+    (void)unused;
+    assert_int_equal(ulp_weights_new_tile(&old, 1, &half, 1, &root, NULL, NULL, &tile), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_on_host(tile, NULL, &weights), ULP_E_REGIONS);
+    assert_null(weights);
+    ulp_weights_free(tile);
+}
+
 static void test_arguments(void **unused) {
     (void)unused;
     assert_int_equal(ulp_cuda_weights_double(NULL, NULL, 0, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_weights_on_host(NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_diff(NULL, NULL, 0, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply(NULL, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply_commit(NULL, NULL), ULP_E_USAGE);
@@ -160,6 +217,8 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_loaded),
         cmocka_unit_test(test_a_step),
         cmocka_unit_test(test_two_states),
+        cmocka_unit_test(test_a_step_from_the_host),
+        cmocka_unit_test(test_a_tile_on_the_host),
         cmocka_unit_test(test_arguments),
     };
 

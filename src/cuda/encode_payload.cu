@@ -16,11 +16,11 @@ template <unsigned W> struct Batch {
     Token<W> token[BATCH];
 
     // The last `BATCH` of a state's first `left` numbers, the very last one first.
-    __device__ __forceinline__ void load(const Token<W> *tokens, uint32_t left) {
+    __device__ __forceinline__ void load(const Tokens<W> &tokens, uint32_t from, uint32_t left) {
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++) {
             if (i < left)
-                token[i] = tokens[STREAM_STATES * (left - 1 - i)];
+                token[i] = tokens[from + STREAM_STATES * (left - 1 - i)];
         }
     }
 };
@@ -49,19 +49,19 @@ __device__ static __forceinline__ uint32_t code_one(Token<W> *at, const EncodeTa
 
 // From the last number of this thread's state to its first.
 template <unsigned W>
-__device__ static uint32_t code_list(Token<W> *tokens, uint32_t count, const EncodeTables *tables, bool gaps,
-                                     uint32_t *state) {
+__device__ static uint32_t code_list(const Tokens<W> &tokens, uint32_t from, uint32_t count,
+                                     const EncodeTables *tables, bool gaps, uint32_t *state) {
     const uint32_t turn = threadIdx.x % STREAM_STATES;
     uint32_t s = *state, bits = 0, left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
     Batch<W> next;
 
-    tokens += turn;
-    next.load(tokens, left);
+    from += turn;
+    next.load(tokens, from, left);
     for (; left >= BATCH; left -= BATCH) {
         Batch<W> batch = next;
         SymbolStep step[BATCH];
 
-        next.load(tokens, left - BATCH);
+        next.load(tokens, from, left - BATCH);
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++) {
             Symbol symbol = symbol_of(batch.token[i], gaps);
@@ -79,31 +79,33 @@ __device__ static uint32_t code_list(Token<W> *tokens, uint32_t count, const Enc
         }
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++)
-            tokens[STREAM_STATES * (left - 1 - i)] = batch.token[i];
+            tokens[from + STREAM_STATES * (left - 1 - i)] = batch.token[i];
     }
     while (left-- > 0)
-        bits += code_one<W>(tokens + STREAM_STATES * left, tables, gaps, &s);
+        bits += code_one<W>(&tokens[from + STREAM_STATES * left], tables, gaps, &s);
     *state = s;
     return bits;
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
     const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES;
-    const bool active = b < wave.block_count && wave.block[b].tokens;
     uint32_t state = TANS_STATES, total = 0;
 
     if (*wave.overflow)
         return;
-    BlockState &block = wave.block[active ? b : 0];
-    const SegmentState &segment = segment_of(wave, wave.blocks[active ? b : 0]);
-    Token<W> *end = (Token<W> *)wave.tokens + block.first_token + block.tokens;
+    const uint32_t here = b < wave.block_count ? b : 0;
+    BlockState &block = wave.block[here];
+    const SegmentState &segment = segment_of(wave, wave.blocks[here]);
+    const bool active = b < wave.block_count && block.tokens && is_coded(segment);
+    const Tokens<W> tokens(wave, here);
+    uint32_t end = block.tokens;
 
     for (uint32_t list = LISTS; list-- > 0;) {
         uint32_t count = active ? numbers_of_list(block, segment.classes, segment.flipped, list) : 0;
         const EncodeTables *tables = list % 2 ? &segment.values[list / 2] : &segment.gaps[list / 2];
 
         end -= count;
-        uint32_t bits = count ? code_list<W>(end, count, tables, list % 2 == 0, &state) : 0;
+        uint32_t bits = count ? code_list<W>(tokens, end, count, tables, list % 2 == 0, &state) : 0;
 
         for (int by = STREAM_STATES / 2; by > 0; by /= 2)
             bits += __shfl_xor_sync(ALL_LANES, bits, by);
@@ -184,7 +186,7 @@ __device__ static __forceinline__ uint32_t bits_of(Token<W> token, bool gap, uin
 template <unsigned W> constexpr uint32_t TOGETHER = W <= 2 ? 4 : 1;
 
 template <unsigned W>
-__device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_t count, bool gaps) {
+__device__ static void pack_list(Packer *packer, const Tokens<W> &tokens, uint32_t first, uint32_t count, bool gaps) {
     constexpr uint32_t each = TOGETHER<W>, puts = (each + 1) / 2;
 
     for (uint32_t done = 0; done < count; done += each * WARP) {
@@ -195,7 +197,7 @@ __device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_
         for (uint32_t i = 0; i < each; i++) { // the last number comes first
             if (from + i < count) {
                 uint64_t bits;
-                uint32_t more = bits_of<W>(tokens[count - 1 - from - i], gaps, &bits, &high);
+                uint32_t more = bits_of<W>(tokens[first + count - 1 - from - i], gaps, &bits, &high);
 
                 value[i / 2] |= bits << length[i / 2];
                 length[i / 2] += more;
@@ -239,13 +241,13 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
     const uint32_t warp = threadIdx.x / WARP, lane = lane_id();
     const BlockState &block = wave.block[blockIdx.x];
 
-    if (!block.tokens || *wave.overflow)
+    if (!block.tokens || !is_coded(segment_of(wave, wave.blocks[blockIdx.x])) || *wave.overflow)
         return;
     for (uint32_t i = lane; i < RING; i += WARP)
         rings[warp][i] = 0;
     __syncwarp();
     const SegmentState &segment = segment_of(wave, wave.blocks[blockIdx.x]);
-    const Token<W> *tokens = (const Token<W> *)wave.tokens + block.first_token;
+    const Tokens<W> tokens(wave, blockIdx.x);
     uint8_t *payload = wave.output + segment.offset + segment.header_bytes + block.payload;
     uint32_t count = numbers_of_list(block, segment.classes, segment.flipped, lane), bits = block.bits[lane];
     uint32_t from = sum_up(count) - count, upto = sum_up(bits), total = __shfl_sync(ALL_LANES, upto, 31);
@@ -254,7 +256,7 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
         uint32_t here = __shfl_sync(ALL_LANES, count, (int)list);
         Packer packer = packer_at(rings[warp], payload, total - __shfl_sync(ALL_LANES, upto, (int)list));
 
-        pack_list<W>(&packer, tokens + __shfl_sync(ALL_LANES, from, (int)list), here, list % 2 == 0);
+        pack_list<W>(&packer, tokens, __shfl_sync(ALL_LANES, from, (int)list), here, list % 2 == 0);
         if (here)
             flush(&packer, packer.bit / 32 + 1);
     }

@@ -293,17 +293,13 @@ __device__ static void list_changes(ScanShared<W> *shared, const TileCounts *cou
 
 // Pages for this many changes of the block; by one thread.
 template <unsigned W>
-__device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, uint32_t elements, uint32_t changes) {
-    while (shared->page_count * PAGE_ENTRIES < changes) {
-        uint32_t length = min(PAGE_ENTRIES, elements - shared->page_count * PAGE_ENTRIES);
-        uint32_t at = atomicAdd(wave.entries_used, length);
+__device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, const cuda_block &block, uint32_t changes) {
+    uint32_t count = shared->page_count;
 
-        if (at > wave.entry_limit - length) {
-            atomicOr(wave.overflow, FULL_POOL);
-            at = 0; // what is written there is not used
-        }
-        shared->pages[shared->page_count++] = at;
-    }
+    while (count * PAGE_SLOTS < changes && count < PAGES_OF_BLOCK &&
+           take_page(wave, slots_of_page(block, count), &shared->pages[count]))
+        count++;
+    shared->page_count = count;
 }
 
 // ---- changes ----
@@ -421,13 +417,18 @@ template <unsigned W> struct Scan {
 template <unsigned W, bool HISTORY>
 __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
                                                   ulp_sum *sum) {
-    const uint32_t page = scan.shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES, i = place % OCTET;
+    const uint32_t i = place % OCTET;
     const Around<W> around(scan.shared, scan.counts, scan.block, tile, place / OCTET);
     const Change change = find_change<W, HISTORY>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile, place,
                                                   scan.range);
 
-    scan.wave.entries[page] = change.rank | change.k << RANK_BITS;
-    ((typename element<W>::type *)scan.wave.values)[page] = value_of<W>(around.old[i], around.next[i], change.negated);
+    if (entry / PAGE_SLOTS < scan.shared->page_count) { // what has no room is not coded here, or again
+        decltype(Slot<W>::change) found;
+
+        found.entry = change.rank | change.k << RANK_BITS;
+        found.value = value_of<W>(around.old[i], around.next[i], change.negated);
+        slot_at<W>(scan.wave, scan.shared->pages, entry)->change = found;
+    }
     atomicAdd(&scan.shared->changes[change.k], 1u);
     adjust_sum<W>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
 }
@@ -438,7 +439,7 @@ template <unsigned W, bool HISTORY>
 __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
                                                    uint32_t changes, ulp_sum *sum) {
     if (threadIdx.x == 0)
-        take_pages(scan.wave, scan.shared, scan.block.elements, changes + total);
+        take_pages(scan.wave, scan.shared, scan.block, changes + total);
     for (uint32_t from = 0; from < total; from += LISTED) {
         if (from)
             __syncthreads();
@@ -461,6 +462,17 @@ template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
         ((uint32_t *)scan.counts)[i] = 0; // chunks of classes that there are not stay zero
 }
 
+// A block with many changes: who sorts it, if anybody.
+template <unsigned W> __device__ static void report_large(const Wave &wave, SegmentState *segment, uint32_t changes) {
+    atomicMax(&segment->largest_block, changes);
+    if (changes > SORT_LARGE<W>)
+        atomicOr(&segment->elsewhere, 1u);
+    else if (wave.sort_large)
+        wave.large[atomicAdd(wave.large_count, 1u)] = blockIdx.x;
+    else
+        atomicOr(wave.overflow, FULL_SORT);
+}
+
 template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
     const uint32_t s = scan.block.segment - scan.wave.first_segment;
     BlockState &to = scan.wave.block[blockIdx.x];
@@ -469,6 +481,8 @@ template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_
         to.changed = changes;
         if (changes)
             atomicAdd((unsigned long long *)&scan.wave.segment[s].changes, (unsigned long long)changes);
+        if (changes > SORT_SMALL)
+            report_large<W>(scan.wave, &scan.wave.segment[s], changes);
     }
     if (threadIdx.x < CLASSES)
         to.changes[threadIdx.x] = scan.shared->changes[threadIdx.x];

@@ -41,7 +41,7 @@ template <unsigned W> constexpr uint32_t SORT_LARGE = W == 8 ? 12288 : W == 4 ? 
 // The longest header in front of a directory: two bits of coder, the map, the models.
 #define HEAD_WORDS 1152u
 
-struct SymbolStep {
+struct alignas(8) SymbolStep {
     uint32_t bits;
     int32_t offset;
 };
@@ -227,9 +227,12 @@ template <unsigned W> struct Tokens {
     __device__ __forceinline__ Tokens(const Wave &wave, uint32_t b)
         : pool((Token<W> *)wave.slots), pages(wave.pages + (size_t)PAGES_OF_BLOCK * b) {}
 
-    __device__ __forceinline__ Token<W> &operator[](uint32_t i) const {
-        return pool[(size_t)2 * pages[i / (2 * PAGE_SLOTS)] + i % (2 * PAGE_SLOTS)];
+    // Where in the pool one of them is.
+    __device__ __forceinline__ uint32_t place(uint32_t i) const {
+        return 2 * pages[i / (2 * PAGE_SLOTS)] + i % (2 * PAGE_SLOTS);
     }
+
+    __device__ __forceinline__ Token<W> &operator[](uint32_t i) const { return pool[place(i)]; }
 };
 
 // The moves of a block.

@@ -4,117 +4,168 @@
 // the bits that its state puts out; then all bits are put where they belong, a warp for each list.
 #include "cuda/encode.cuh"
 
-#define CODE_THREADS 128u
+#define CODE_THREADS 64u
 #define PACK_THREADS 128u
 
 // ---- coding ----
 
-// Numbers that a state looks up at a time, so that only the states themselves wait for each other.
-#define BATCH 8u
+// A state waits for the one before and for nothing else: its numbers are on their way from memory three batches
+// ahead, and what its symbols do to it is looked up one batch ahead.
+#define BATCH 4u
 
 template <unsigned W> struct Batch {
-    Token<W> token[BATCH];
+    Token<W> token[BATCH]; // the last one of the state first
+    uint32_t place[BATCH]; // in the pool
+    uint32_t count;        // how many there are, in this lane
+    uint32_t list;         // of the whole warp; LISTS: there is none
+};
 
-    // The last `BATCH` of a state's first `left` numbers, the very last one first.
-    __device__ __forceinline__ void load(const Tokens<W> &tokens, uint32_t from, uint32_t left) {
+// The numbers of a lane's state, from the last one of the last list to the first.
+template <unsigned W> struct Source {
+    const Tokens<W> tokens;
+    const BlockState &block;
+    const uint32_t classes, flipped;
+    uint32_t list, rounds; // the same in all lanes
+    uint32_t first, left;  // of this state's numbers in the list
+    uint32_t end, page, base;
+
+    __device__ __forceinline__ Source(const Wave &wave, uint32_t b, bool active)
+        : tokens(wave, b), block(wave.block[b]), classes(active ? segment_of(wave, wave.blocks[b]).classes : 0),
+          flipped(segment_of(wave, wave.blocks[b]).flipped), list(LISTS), rounds(0), first(0), left(0),
+          end(block.tokens), page(PAGES_OF_BLOCK), base(0) {}
+
+    // Lists are as long as the longest of the warp's blocks has them.
+    __device__ __forceinline__ void next_list() {
+        const uint32_t turn = threadIdx.x % STREAM_STATES, count = numbers_of_list(block, classes, flipped, --list);
+
+        end -= count;
+        first = end + turn;
+        left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
+        rounds = (__reduce_max_sync(ALL_LANES, left) + BATCH - 1) / BATCH;
+    }
+
+    __device__ __forceinline__ uint32_t place(uint32_t i) {
+        if (i / (2 * PAGE_SLOTS) != page) {
+            page = i / (2 * PAGE_SLOTS);
+            base = 2 * tokens.pages[page];
+        }
+        return base + i % (2 * PAGE_SLOTS);
+    }
+
+    __device__ __forceinline__ void load(Batch<W> *to) {
+        while (!rounds && list)
+            next_list();
+        to->list = rounds ? list : LISTS;
+        to->count = min(left, BATCH);
+        rounds -= rounds != 0;
 #pragma unroll
         for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < left)
-                token[i] = tokens[from + STREAM_STATES * (left - 1 - i)];
+            if (i < to->count) {
+                to->place[i] = place(first + STREAM_STATES * (left - 1 - i));
+                to->token[i] = tokens.pool[to->place[i]];
+            }
         }
+        left -= to->count;
     }
+};
+
+struct Steps {
+    SymbolStep step[BATCH];
+    uint32_t extra; // bits of all
 };
 
 template <unsigned W> __device__ static __forceinline__ Symbol symbol_of(Token<W> token, bool gap) {
     return gap ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
 }
 
-__device__ static __forceinline__ uint32_t next_state(const EncodeTables *tables, SymbolStep step, uint32_t state,
-                                                      uint32_t *out) {
-    *out = (state + step.bits) >> 16;
-    return tables->next[(int32_t)(state >> *out) + step.offset];
+__device__ static __forceinline__ const EncodeTables &tables_of(const SegmentState &segment, uint32_t list) {
+    return list % 2 ? segment.values[list / 2] : segment.gaps[list / 2];
 }
 
 template <unsigned W>
-__device__ static __forceinline__ uint32_t code_one(Token<W> *at, const EncodeTables *tables, bool gaps, uint32_t *state) {
-    Token<W> token = *at;
-    Symbol symbol = symbol_of(token, gaps);
-    uint32_t out, next = next_state(tables, tables->symbol[symbol.symbol], *state, &out);
+__device__ static __forceinline__ void look_up(const SegmentState &segment, const Batch<W> &batch, Steps *to) {
+    to->extra = 0;
+    if (batch.list == LISTS)
+        return;
+    const EncodeTables &tables = tables_of(segment, batch.list);
 
-    token.put(*state & ((1u << out) - 1), out);
-    *at = token;
-    *state = next;
-    return out + symbol.extra;
-}
-
-// From the last number of this thread's state to its first.
-template <unsigned W>
-__device__ static uint32_t code_list(const Tokens<W> &tokens, uint32_t from, uint32_t count,
-                                     const EncodeTables *tables, bool gaps, uint32_t *state) {
-    const uint32_t turn = threadIdx.x % STREAM_STATES;
-    uint32_t s = *state, bits = 0, left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
-    Batch<W> next;
-
-    from += turn;
-    next.load(tokens, from, left);
-    for (; left >= BATCH; left -= BATCH) {
-        Batch<W> batch = next;
-        SymbolStep step[BATCH];
-
-        next.load(tokens, from, left - BATCH);
 #pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            Symbol symbol = symbol_of(batch.token[i], gaps);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        if (i < batch.count) {
+            Symbol symbol = symbol_of(batch.token[i], batch.list % 2 == 0);
+            uint2 step = __ldg((const uint2 *)&tables.symbol[symbol.symbol]);
 
-            step[i] = tables->symbol[symbol.symbol];
-            bits += symbol.extra;
+            to->step[i] = {step.x, (int32_t)step.y};
+            to->extra += symbol.extra;
         }
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            uint32_t out, after = next_state(tables, step[i], s, &out);
-
-            batch.token[i].put(s & ((1u << out) - 1), out);
-            bits += out;
-            s = after;
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++)
-            tokens[from + STREAM_STATES * (left - 1 - i)] = batch.token[i];
     }
-    while (left-- > 0)
-        bits += code_one<W>(&tokens[from + STREAM_STATES * left], tables, gaps, &s);
-    *state = s;
+}
+
+// Runs the state, and puts beside the numbers what it puts out. Returns how many bits they take.
+template <unsigned W>
+__device__ static __forceinline__ uint32_t code_batch(const SegmentState &segment, const Tokens<W> &tokens,
+                                                      Batch<W> *batch, const Steps &steps, uint32_t *state) {
+    const EncodeTables &tables = tables_of(segment, batch->list);
+    uint32_t bits = steps.extra;
+
+#pragma unroll
+    for (uint32_t i = 0; i < BATCH; i++) {
+        if (i < batch->count) {
+            const uint32_t s = *state, out = (s + steps.step[i].bits) >> 16;
+
+            *state = __ldg(&tables.next[(int32_t)(s >> out) + steps.step[i].offset]);
+            batch->token[i].put(s & ((1u << out) - 1), out);
+            tokens.pool[batch->place[i]] = batch->token[i];
+            bits += out;
+        }
+    }
     return bits;
 }
 
-template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
-    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES;
-    uint32_t state = TANS_STATES, total = 0;
+__device__ static __forceinline__ uint32_t sum_of_states(uint32_t value) {
+    for (int by = STREAM_STATES / 2; by > 0; by /= 2)
+        value += __shfl_xor_sync(ALL_LANES, value, by);
+    return value;
+}
 
-    if (*wave.overflow)
-        return;
-    const uint32_t here = b < wave.block_count ? b : 0;
+// Eight lanes for each block.
+template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
+    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES, here = b < wave.block_count ? b : 0;
+    const uint32_t turn = threadIdx.x % STREAM_STATES;
     BlockState &block = wave.block[here];
     const SegmentState &segment = segment_of(wave, wave.blocks[here]);
     const bool active = b < wave.block_count && block.tokens && is_coded(segment);
-    const Tokens<W> tokens(wave, here);
-    uint32_t end = block.tokens;
+    uint32_t state = TANS_STATES, total = 0, bits = 0;
+    Source<W> source(wave, here, active);
+    Batch<W> now, next, later, latest;
+    Steps steps, next_steps;
 
-    for (uint32_t list = LISTS; list-- > 0;) {
-        uint32_t count = active ? numbers_of_list(block, segment.classes, segment.flipped, list) : 0;
-        const EncodeTables *tables = list % 2 ? &segment.values[list / 2] : &segment.gaps[list / 2];
+    if (*wave.overflow)
+        return;
+    source.load(&now);
+    source.load(&next);
+    source.load(&later);
+    look_up(segment, now, &steps);
+    while (now.list != LISTS) {
+        const uint32_t list = now.list;
 
-        end -= count;
-        uint32_t bits = count ? code_list<W>(tokens, end, count, tables, list % 2 == 0, &state) : 0;
-
-        for (int by = STREAM_STATES / 2; by > 0; by /= 2)
-            bits += __shfl_xor_sync(ALL_LANES, bits, by);
-        if (active && threadIdx.x % STREAM_STATES == 0)
+        source.load(&latest);
+        look_up(segment, next, &next_steps);
+        bits += code_batch(segment, source.tokens, &now, steps, &state);
+        now = next;
+        next = later;
+        later = latest;
+        steps = next_steps;
+        if (now.list == list)
+            continue;
+        bits = sum_of_states(bits);
+        if (active && turn == 0)
             block.bits[list] = bits;
         total += bits;
+        bits = 0;
     }
     if (active) {
-        block.states[threadIdx.x % STREAM_STATES] = state - TANS_STATES;
+        block.states[turn] = state - TANS_STATES;
         block.bytes = (total + STREAM_STATES * TANS_LOG + 1 + 7) / 8;
     }
 }

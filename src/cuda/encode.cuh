@@ -277,6 +277,7 @@ template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream);
 template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream);
 void encode_models(const Wave &wave, cudaStream_t stream);
 template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t stream);
+void encode_heads(const Wave &wave, cudaStream_t stream);
 void encode_measure(const Wave &wave, cudaStream_t stream);
 void encode_place(const Wave &wave, cudaStream_t stream);
 void encode_directories(const Wave &wave, cudaStream_t stream);

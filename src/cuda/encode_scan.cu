@@ -2,7 +2,7 @@
 // Twin: scan_encode() in code/context_scan.c, and digest_replace() for the sums.
 //
 // One thread block per block of the grid, tile after tile. Of all elements the classes are counted, at
-// three sizes: in octets, in chunks of four octets, in groups of sixteen chunks. So a change, of which
+// three sizes: in octets, in chunks of eight octets, in groups of sixteen chunks. So a change, of which
 // there are few, finds its rank with some additions. The elements themselves go through registers; who
 // handles a change loads its octet again, which the cache still has.
 #include "cuda/encode.cuh"
@@ -10,9 +10,10 @@
 #include "cuda/mix.cuh"
 
 #define THREADS 128u
-#define OCTETS 4u // of a thread in a tile
+#define OCTETS 8u // of a thread in a tile
+#define AHEAD 4u  // of them on their way at a time
 #define TILE (THREADS * OCTETS * OCTET)
-#define CHUNK (4u * OCTET)
+#define CHUNK (OCTETS * OCTET)
 #define GROUP 16u // chunks
 #define GROUPS (THREADS / GROUP)
 #define LISTED 1024u // changes that are listed at a time; a tile has seldom as many
@@ -20,19 +21,29 @@
 
 // Counts of one tile.
 struct alignas(16) TileCounts {
-    uint2 octet[THREADS * OCTETS];         // four bits for each class: 0 to 7, 8 to 15
-    alignas(16) uint8_t chunk[CLASSES][THREADS];     // elements of a class in a chunk
-    uint16_t group[CLASSES][GROUPS];       // in the groups before, of this tile
-    uint32_t before[CLASSES];              // in the tiles before
-    uint8_t changed[THREADS * OCTETS];     // one bit for each element
+    uint2 octet[THREADS * OCTETS]; // four bits for each class: the even ones, the odd ones; see octet_place()
+    alignas(16) uint8_t chunk[CLASSES][THREADS]; // elements of a class in a chunk
+    uint16_t group[CLASSES][GROUPS];             // in the groups before, of this tile
+    uint32_t before[CLASSES];                    // in the tiles before
+    alignas(8) uint8_t changed[THREADS * OCTETS]; // one bit for each element
     uint8_t moved[THREADS * OCTETS];       // with history: which have a move
     uint8_t slot[THREADS * OCTETS];        // where octets with changes are kept
-    uint32_t kept;                         // how many are
     uint32_t warp_changes[THREADS / WARP]; // up to and including each warp
 };
 
+// Where the counts of an octet are. Threads write them side by side and read a chunk each: so that neither
+// meets in a bank, the pairs of a chunk change places with each other, in each chunk in another way.
+__device__ static __forceinline__ uint32_t octet_place(uint32_t octet) {
+    return octet ^ (octet >> 4 & 3) << 1;
+}
+
+__device__ static __forceinline__ uint32_t &octet_field(TileCounts *counts, uint32_t octet, uint32_t k) {
+    return ((uint32_t *)&counts->octet[octet_place(octet)])[k % 2];
+}
+
 // Octets with changes are kept for whoever handles the changes; what is beyond these is loaded again.
-template <unsigned W> constexpr uint32_t KEPT = 192 / W;
+template <unsigned W> constexpr uint32_t KEPT = W <= 2 ? 128 : 256 / W;
+template <unsigned W> constexpr uint32_t KEPT_OF_WARP = KEPT<W> / (THREADS / WARP);
 #define NOT_KEPT 255u
 
 template <unsigned W> struct KeptOctet {
@@ -42,7 +53,7 @@ template <unsigned W> struct KeptOctet {
 template <unsigned W> struct ScanShared {
     TileCounts counts;
     KeptOctet<W> kept[KEPT<W>];
-    uint2 one[SLOTS];      // a one in the field of the slot's class
+    uint32_t one[SLOTS];   // a one in the field of the slot's class, of two bits
     uint8_t of[SLOTS];     // the class itself
     uint16_t list[LISTED]; // places of changes in the tile
     uint32_t changes[CLASSES];
@@ -54,19 +65,13 @@ template <unsigned W, typename T> __device__ static __forceinline__ uint32_t slo
     return W == 8 ? cell_of_exponent(kind, exponent_of(kind, old)) : exponent_of(kind, old);
 }
 
-__device__ static __forceinline__ uint2 field_of(uint32_t k) {
-    uint32_t one = 1u << 4 * (k % 8);
-
-    return k < 8 ? make_uint2(one, 0) : make_uint2(0, one);
-}
-
 template <unsigned W>
 __device__ static void make_slots(const SegmentState &segment, code_kind kind, ScanShared<W> *shared) {
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += THREADS) {
         uint32_t cell = W == 8 ? slot % EXPONENT_CELLS : cell_of_exponent(kind, slot);
 
         shared->of[slot] = segment.of[cell];
-        shared->one[slot] = field_of(segment.of[cell]);
+        shared->one[slot] = 1u << 2 * segment.of[cell];
     }
 }
 
@@ -90,6 +95,12 @@ template <> __device__ __forceinline__ uint32_t differences<2>(const Octet<2> &x
     return (all | all >> 15) & 0xff;
 }
 
+// Fields of two bits, which hold up to three elements, are added to fields of four: the even and the odd ones.
+__device__ static __forceinline__ void add_fields(uint2 *count, uint32_t fields) {
+    count->x += fields & 0x33333333u;
+    count->y += fields >> 2 & 0x33333333u;
+}
+
 template <unsigned W>
 __device__ static __forceinline__ uint2 count_octet(const ScanShared<W> *shared, code_kind kind, const Octet<W> &old,
                                                     uint32_t valid) {
@@ -97,31 +108,27 @@ __device__ static __forceinline__ uint2 count_octet(const ScanShared<W> *shared,
 
 #pragma unroll
     for (unsigned i = 0; i < OCTET; i++) {
-        if (i < valid) {
-            uint2 one = shared->one[slot_of<W>(kind, old.at(i))];
-
-            count.x += one.x;
-            count.y += one.y;
-        }
+        if (i < valid)
+            add_fields(&count, shared->one[slot_of<W>(kind, old.at(i))]);
     }
     return count;
 }
 
-// By the exponent, which stands eightfold in the bits of an offset into the table.
-__device__ static __forceinline__ uint2 one_at(const ScanShared<2> *shared, uint32_t offset) {
-    return *(const uint2 *)((const uint8_t *)shared->one + (offset & 8 * (SLOTS - 1)));
+// By the exponent, which stands fourfold in the bits of an offset into the table.
+__device__ static __forceinline__ uint32_t one_at(const ScanShared<2> *shared, uint32_t offset) {
+    return *(const uint32_t *)((const uint8_t *)shared->one + (offset & 4 * (SLOTS - 1)));
 }
 
 __device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared<2> *shared, const Octet<2> &old) {
+    uint32_t one[OCTET];
     uint2 count = make_uint2(0, 0);
 
 #pragma unroll
-    for (unsigned i = 0; i < 4; i++) {
-        uint2 low = one_at(shared, old.word[i] >> 4), high = one_at(shared, old.word[i] >> 20);
-
-        count.x += low.x + high.x;
-        count.y += low.y + high.y;
-    }
+    for (unsigned i = 0; i < OCTET; i++)
+        one[i] = one_at(shared, old.word[i / 2] >> (i % 2 ? 21 : 5));
+    add_fields(&count, one[0] + one[1] + one[2]);
+    add_fields(&count, one[3] + one[4] + one[5]);
+    add_fields(&count, one[6] + one[7]);
     return count;
 }
 
@@ -131,24 +138,25 @@ __device__ static __forceinline__ bool is_bf16(code_kind kind) {
 
 // ---- a tile on its way ----
 
+// Row r of a tile are the octets r * THREADS + thread. Some rows are loaded while others are counted.
 template <unsigned W> struct TileOctets {
-    Octet<W> old[OCTETS], next[OCTETS];
+    Octet<W> old[AHEAD], next[AHEAD];
+    uint32_t kept; // of this warp, in this tile
 
-    __device__ __forceinline__ void load(const cuda_block &block, bool aligned, uint32_t tile) {
-        const uint32_t first = tile / OCTET + threadIdx.x;
+    // A row of a tile that is whole.
+    __device__ __forceinline__ void load(const cuda_block &block, uint32_t tile, uint32_t row) {
+        const uint32_t octet = tile / OCTET + THREADS * row + threadIdx.x;
 
-        if (aligned && tile + TILE <= block.elements) {
+        old[row % AHEAD] = load_vector<W>(block.old, octet);
+        next[row % AHEAD] = load_vector<W>(block.new_, octet);
+    }
+
+    __device__ __forceinline__ void begin(const cuda_block &block, bool whole, uint32_t tile) {
+        kept = 0;
+        if (whole) {
 #pragma unroll
-            for (uint32_t i = 0; i < OCTETS; i++) {
-                old[i] = load_vector<W>(block.old, first + THREADS * i);
-                next[i] = load_vector<W>(block.new_, first + THREADS * i);
-            }
-        } else {
-#pragma unroll
-            for (uint32_t i = 0; i < OCTETS; i++) {
-                old[i] = load_octet<W>(block.old, aligned, first + THREADS * i, block.elements);
-                next[i] = load_octet<W>(block.new_, aligned, first + THREADS * i, block.elements);
-            }
+            for (uint32_t row = 0; row < AHEAD; row++)
+                load(block, tile, row);
         }
     }
 
@@ -157,34 +165,49 @@ template <unsigned W> struct TileOctets {
         return at + OCTET <= elements ? OCTET : at < elements ? elements - at : 0;
     }
 
-    __device__ __forceinline__ void keep(ScanShared<W> *shared, TileCounts *counts, uint32_t i, uint32_t changed) const {
-        const uint32_t octet = THREADS * i + threadIdx.x;
+    __device__ __forceinline__ void keep(ScanShared<W> *shared, TileCounts *counts, uint32_t octet, uint32_t i) {
+        const uint32_t changed = differences(old[i], next[i]);
+        const uint32_t others = __ballot_sync(ALL_LANES, changed != 0);
 
         counts->changed[octet] = (uint8_t)changed;
-        if (!changed)
-            return;
-        uint32_t slot = atomicAdd(&counts->kept, 1u);
+        if (changed) {
+            const uint32_t at = kept + (uint32_t)__popc(others & ((1u << lane_id()) - 1));
+            const uint32_t slot = threadIdx.x / WARP * KEPT_OF_WARP<W> + at;
 
-        if (slot < KEPT<W>)
-            shared->kept[slot] = {old[i], next[i]};
-        counts->slot[octet] = (uint8_t)(slot < KEPT<W> ? slot : NOT_KEPT);
+            if (at < KEPT_OF_WARP<W>)
+                shared->kept[slot] = {old[i], next[i]};
+            counts->slot[octet] = (uint8_t)(at < KEPT_OF_WARP<W> ? slot : NOT_KEPT);
+        }
+        kept += (uint32_t)__popc(others);
     }
 
-    __device__ __forceinline__ void count(ScanShared<W> *shared, code_kind kind, bool bf16, uint32_t tile,
-                                          uint32_t elements, TileCounts *counts) const {
+    // A whole tile, of which begin() has loaded the first rows.
+    __device__ __forceinline__ void count_whole(ScanShared<W> *shared, code_kind kind, bool bf16,
+                                                const cuda_block &block, uint32_t tile, TileCounts *counts) {
 #pragma unroll
-        for (uint32_t i = 0; i < OCTETS; i++) {
-            const uint32_t octet = THREADS * i + threadIdx.x;
+        for (uint32_t row = 0; row < OCTETS; row++) {
+            uint2 *to = &counts->octet[octet_place(THREADS * row + threadIdx.x)];
 
-            if constexpr (W == 2) {
-                if (bf16 && tile + TILE <= elements) {
-                    counts->octet[octet] = count_octet_bf16(shared, old[i]);
-                    keep(shared, counts, i, differences(old[i], next[i]));
-                    continue;
-                }
-            }
-            counts->octet[octet] = count_octet<W>(shared, kind, old[i], valid(tile + OCTET * octet, elements));
-            keep(shared, counts, i, differences(old[i], next[i]));
+            if constexpr (W == 2)
+                *to = bf16 ? count_octet_bf16(shared, old[row % AHEAD]) : count_octet<W>(shared, kind, old[row % AHEAD], OCTET);
+            else
+                *to = count_octet<W>(shared, kind, old[row % AHEAD], OCTET);
+            keep(shared, counts, THREADS * row + threadIdx.x, row % AHEAD);
+            if (row + AHEAD < OCTETS)
+                load(block, tile, row + AHEAD);
+        }
+    }
+
+    __device__ void count_some(ScanShared<W> *shared, code_kind kind, bool aligned, const cuda_block &block,
+                               uint32_t tile, TileCounts *counts) {
+        for (uint32_t row = 0; row < OCTETS; row++) {
+            const uint32_t octet = THREADS * row + threadIdx.x;
+
+            old[0] = load_octet<W>(block.old, aligned, tile / OCTET + octet, block.elements);
+            next[0] = load_octet<W>(block.new_, aligned, tile / OCTET + octet, block.elements);
+            counts->octet[octet_place(octet)] =
+                count_octet<W>(shared, kind, old[0], valid(tile + OCTET * octet, block.elements));
+            keep(shared, counts, octet, 0);
         }
     }
 };
@@ -213,41 +236,41 @@ __device__ static void correct_moved(const SegmentState &segment, code_kind kind
         uint32_t from = shared->of[slot_of<W>(kind, old)];
         uint32_t to = moved_class<W>(segment, kind, old, move_size(range.at[i]));
 
-        uint32_t *fields = (uint32_t *)&counts->octet[octet];
-
-        atomicAdd(&fields[to / 8], 1u << 4 * (to % 8));
-        atomicAdd(&fields[from / 8], 0 - (1u << 4 * (from % 8)));
+        atomicAdd(&octet_field(counts, octet, to), 1u << 4 * (to / 2));
+        atomicAdd(&octet_field(counts, octet, from), 0 - (1u << 4 * (from / 2)));
         atomicOr((uint32_t *)counts->moved + octet / 4, 1u << (octet % 4 * 8 + position % OCTET));
     }
 }
 
 // ---- counting ----
 
+__device__ static __forceinline__ uint64_t changed_of_chunk(const TileCounts *counts) {
+    return ((const uint64_t *)counts->changed)[threadIdx.x];
+}
+
 // The counts of a thread's chunk by class, and where its changes go in the list; returns the latter.
 __device__ static uint32_t count_chunk(TileCounts *counts, uint32_t classes) {
     const uint32_t fields = 0x0f0f0f0fu, t = threadIdx.x;
-    uint32_t bytes[4] = {0, 0, 0, 0}; // of classes 0, 2, 4, 6; 1, 3, 5, 7; 8, 10, ...; 9, 11, ...
+    uint32_t bytes[4] = {0, 0, 0, 0}; // of classes 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...
 
 #pragma unroll
-    for (uint32_t i = 0; i < OCTETS; i++) {
-        uint2 octet = counts->octet[OCTETS * t + i];
+    for (uint32_t i = 0; i < OCTETS; i += 2) {
+        uint4 pair = *(const uint4 *)&counts->octet[octet_place(OCTETS * t + i)];
 
-        bytes[0] += octet.x & fields;
-        bytes[1] += octet.x >> 4 & fields;
-        bytes[2] += octet.y & fields;
-        bytes[3] += octet.y >> 4 & fields;
+        bytes[0] += (pair.x & fields) + (pair.z & fields);
+        bytes[1] += (pair.x >> 4 & fields) + (pair.z >> 4 & fields);
+        bytes[2] += (pair.y & fields) + (pair.w & fields);
+        bytes[3] += (pair.y >> 4 & fields) + (pair.w >> 4 & fields);
     }
 #pragma unroll
     for (uint32_t k = 0; k < CLASSES; k++) {
         if (k < classes)
-            counts->chunk[k][t] = (uint8_t)(bytes[k / 8 * 2 + k % 2] >> 8 * (k % 8 / 2));
+            counts->chunk[k][t] = (uint8_t)(bytes[k % 2 * 2 + k / 2 % 2] >> 8 * (k / 4));
     }
-    uint32_t changed = (uint32_t)__popc(((const uint32_t *)counts->changed)[t]), upto = sum_up(changed);
+    uint32_t changed = (uint32_t)__popcll(changed_of_chunk(counts)), upto = sum_up(changed);
 
     if (lane_id() == WARP - 1)
         counts->warp_changes[t / WARP] = upto;
-    if (t == 0)
-        counts->kept = 0; // of the next tile
     return upto - changed;
 }
 
@@ -285,9 +308,9 @@ __device__ static uint32_t count_changes(const TileCounts *counts, uint32_t *at)
 // Those from `from` on, as many as are listed at a time.
 template <unsigned W>
 __device__ static void list_changes(ScanShared<W> *shared, const TileCounts *counts, uint32_t at, uint32_t from) {
-    for (uint32_t left = ((const uint32_t *)counts->changed)[threadIdx.x]; left; left &= left - 1, at++) {
+    for (uint64_t left = changed_of_chunk(counts); left; left &= left - 1, at++) {
         if (at - from < LISTED)
-            shared->list[at - from] = (uint16_t)(CHUNK * threadIdx.x + (uint32_t)__ffs(left) - 1);
+            shared->list[at - from] = (uint16_t)(CHUNK * threadIdx.x + (uint32_t)__ffsll((long long)left) - 1);
     }
 }
 
@@ -305,8 +328,8 @@ __device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, const
 // ---- changes ----
 
 // Elements of class k in the tile's octets in front of this one, and in the tiles before.
-__device__ static uint32_t rank_of_octet(const TileCounts *counts, uint32_t k, uint32_t octet) {
-    const uint32_t ones = 0x01010101u, chunk = octet / 4, in_group = chunk % GROUP;
+__device__ static uint32_t rank_of_octet(TileCounts *counts, uint32_t k, uint32_t octet) {
+    const uint32_t ones = 0x01010101u, chunk = octet / OCTETS, in_group = chunk % GROUP;
     uint4 bytes = *(const uint4 *)&counts->chunk[k][chunk - in_group];
     uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
     uint32_t rank = counts->before[k] + counts->group[k][chunk / GROUP];
@@ -319,8 +342,8 @@ __device__ static uint32_t rank_of_octet(const TileCounts *counts, uint32_t k, u
     }
 #pragma unroll
     for (uint32_t i = 0; i < OCTETS - 1; i++) {
-        if (4 * chunk + i < octet)
-            rank += ((const uint32_t *)&counts->octet[4 * chunk + i])[k / 8] >> 4 * (k % 8) & 15;
+        if (OCTETS * chunk + i < octet)
+            rank += octet_field(counts, OCTETS * chunk + i, k) >> 4 * (k / 2) & 15;
     }
     return rank;
 }
@@ -345,37 +368,67 @@ __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment,
     return shared->of[slot_of<W>(kind, old)];
 }
 
-// The octet that a change is in, wherever it can be had.
+// The octet that a change is in, wherever it can be had, and the change's place in it.
 template <unsigned W> struct Around {
     typedef typename element<W>::type T;
-    const T *old, *next;
-    const KeptOctet<W> *kept; // NULL: it is in device memory
+    Octet<W> old, next;
+    uint32_t i;
+    T before, after;
 
     __device__ __forceinline__ Around(const ScanShared<W> *shared, const TileCounts *counts, const cuda_block &block,
-                                      uint32_t tile, uint32_t octet) {
-        const uint32_t slot = counts->slot[octet];
+                                      bool aligned, uint32_t tile, uint32_t place) {
+        const uint32_t octet = place / OCTET, slot = counts->slot[octet];
 
-        kept = slot < KEPT<W> ? &shared->kept[slot] : nullptr;
-        old = kept ? (const T *)&kept->old : (const T *)block.old + tile + OCTET * octet;
-        next = kept ? (const T *)&kept->next : (const T *)block.new_ + tile + OCTET * octet;
+        if (slot < KEPT<W>) {
+            old = shared->kept[slot].old;
+            next = shared->kept[slot].next;
+        } else {
+            old = load_octet<W>(block.old, aligned, tile / OCTET + octet, block.elements);
+            next = load_octet<W>(block.new_, aligned, tile / OCTET + octet, block.elements);
+        }
+        i = place % OCTET;
+        before = pick(old);
+        after = pick(next);
+    }
+
+    // No index that is known only later: the octets stay in registers.
+    __device__ __forceinline__ T pick(const Octet<W> &from) const {
+        T picked = from.at(0);
+
+#pragma unroll
+        for (uint32_t j = 1; j < OCTET; j++)
+            picked = i == j ? from.at(j) : picked;
+        return picked;
+    }
+
+    // The word of 8 bytes that the change is in.
+    __device__ __forceinline__ uint64_t word(const Octet<W> &from) const {
+        uint64_t picked = 0;
+
+#pragma unroll
+        for (uint32_t j = 0; j < W; j++) {
+            if (i / (8 / W) == j)
+                picked = (uint64_t)from.word[2 * j + 1] << 32 | from.word[2 * j];
+        }
+        return picked;
     }
 };
 
 template <unsigned W, bool HISTORY>
 __device__ static Change find_change(const SegmentState &segment, code_kind kind, const ScanShared<W> *shared,
-                                     const TileCounts *counts, const Around<W> &around, uint32_t tile, uint32_t place,
+                                     TileCounts *counts, const Around<W> &around, uint32_t tile, uint32_t place,
                                      MoveRange range) {
-    const uint32_t octet = place / OCTET, in_octet = place % OCTET, moved = HISTORY ? counts->moved[octet] : 0;
+    const uint32_t octet = place / OCTET, moved = HISTORY ? counts->moved[octet] : 0;
     Change change;
     bool down;
 
-    change.k = class_of<W, HISTORY>(segment, kind, shared, around.old[in_octet], moved, in_octet, range, tile + place,
+    change.k = class_of<W, HISTORY>(segment, kind, shared, around.before, moved, around.i, range, tile + place,
                                     &change.negated);
     change.rank = rank_of_octet(counts, change.k, octet);
 #pragma unroll
     for (uint32_t i = 0; i < OCTET - 1; i++) {
-        if (i < in_octet)
-            change.rank += class_of<W, HISTORY>(segment, kind, shared, around.old[i], moved, i, range,
+        if (i < around.i)
+            change.rank += class_of<W, HISTORY>(segment, kind, shared, around.old.at(i), moved, i, range,
                                                 tile + OCTET * octet + i, &down) == change.k;
     }
     return change;
@@ -383,23 +436,15 @@ __device__ static Change find_change(const SegmentState &segment, code_kind kind
 
 // The first change of a word puts the word's old mix out and the new one in.
 template <unsigned W>
-__device__ static void adjust_sum(const cuda_block &block, bool aligned, const TileCounts *counts,
-                                  const Around<W> &around, uint32_t place, uint32_t tile, ulp_sum *sum) {
-    const uint32_t each = 8 / W, in_octet = place % OCTET, first = in_octet / each * each;
-    const uint32_t word = (tile + place) / each;
-    uint64_t was, is;
+__device__ static void adjust_sum(const cuda_block &block, const TileCounts *counts, const Around<W> &around,
+                                  uint32_t place, uint32_t tile, ulp_sum *sum) {
+    const uint32_t each = 8 / W, first = around.i / each * each;
+    const uint64_t word = block.first_word + (tile + place) / each;
 
-    if (counts->changed[place / OCTET] >> first & ((1u << (in_octet - first)) - 1))
+    if (counts->changed[place / OCTET] >> first & ((1u << (around.i - first)) - 1))
         return;
-    if (around.kept) {
-        was = ((const uint64_t *)&around.kept->old)[in_octet / each];
-        is = ((const uint64_t *)&around.kept->next)[in_octet / each];
-    } else {
-        was = load_word<W>(block.old, aligned, word, block.elements);
-        is = load_word<W>(block.new_, aligned, word, block.elements);
-    }
-    sum_subtract(sum, digest_mix(block.first_word + word, was));
-    sum_add(sum, digest_mix(block.first_word + word, is));
+    sum_subtract(sum, digest_mix(word, around.word(around.old)));
+    sum_add(sum, digest_mix(word, around.word(around.next)));
 }
 
 // What a block's thread block knows all along.
@@ -417,8 +462,7 @@ template <unsigned W> struct Scan {
 template <unsigned W, bool HISTORY>
 __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
                                                   ulp_sum *sum) {
-    const uint32_t i = place % OCTET;
-    const Around<W> around(scan.shared, scan.counts, scan.block, tile, place / OCTET);
+    const Around<W> around(scan.shared, scan.counts, scan.block, scan.aligned, tile, place);
     const Change change = find_change<W, HISTORY>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile, place,
                                                   scan.range);
 
@@ -426,11 +470,11 @@ __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t 
         decltype(Slot<W>::change) found;
 
         found.entry = change.rank | change.k << RANK_BITS;
-        found.value = value_of<W>(around.old[i], around.next[i], change.negated);
+        found.value = value_of<W>(around.before, around.after, change.negated);
         slot_at<W>(scan.wave, scan.shared->pages, entry)->change = found;
     }
     atomicAdd(&scan.shared->changes[change.k], 1u);
-    adjust_sum<W>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
+    adjust_sum<W>(scan.block, scan.counts, around, place, tile, sum);
 }
 
 // The changes of a tile, of which there are `total`; `at` are in front of this thread's, `changes` in
@@ -509,9 +553,14 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
 
     clear_shared(scan);
     for (uint32_t tile = 0; tile < block.elements; tile += TILE) {
-        octets.load(block, scan.aligned, tile);
+        const bool whole = scan.aligned && tile + TILE <= block.elements;
+
+        octets.begin(block, whole, tile);
         __syncthreads();
-        octets.count(shared, kind, bf16, tile, block.elements, counts);
+        if (whole)
+            octets.count_whole(shared, kind, bf16, block, tile, counts);
+        else
+            octets.count_some(shared, kind, scan.aligned, block, tile, counts);
         if (HISTORY) {
             for (uint32_t i = threadIdx.x; i < sizeof counts->moved / 4; i += THREADS)
                 ((uint32_t *)counts->moved)[i] = 0;

@@ -37,11 +37,12 @@ struct WaveMemory {
     DeviceArray<uint32_t> pages, large;
     DeviceArray<uint32_t> counters; // COUNTERS: slots used, overflow, large blocks
     cudaStream_t stream = nullptr; // of all stages but the scan: short kernels, which go first
+    cudaStream_t beside = nullptr; // of such as others do not wait for
     cudaStream_t scan = nullptr;
     cudaEvent_t step = nullptr; // from one to the other
 
     ~WaveMemory() {
-        for (cudaStream_t one : {stream, scan}) {
+        for (cudaStream_t one : {stream, beside, scan}) {
             if (one)
                 cudaStreamDestroy(one);
         }
@@ -117,6 +118,7 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     cudaDeviceGetStreamPriorityRange(&last, &first);
     for (WaveMemory &memory : encoder->memory) {
         cudaStreamCreateWithPriority(&memory.stream, cudaStreamNonBlocking, first);
+        cudaStreamCreateWithPriority(&memory.beside, cudaStreamNonBlocking, first);
         cudaStreamCreateWithPriority(&memory.scan, cudaStreamNonBlocking, last);
         cudaEventCreateWithFlags(&memory.step, cudaEventDisableTiming);
     }
@@ -219,7 +221,10 @@ template <unsigned W> static void run_stages(const Wave &wave, const WaveMemory 
     go_on(memory.scan, stream, memory.step);
     encode_sort<W>(wave, stream);
     encode_models(wave, stream);
+    go_on(stream, memory.beside, memory.step);
+    encode_heads(wave, memory.beside);
     encode_payload_code<W>(wave, stream);
+    go_on(memory.beside, stream, memory.step);
     encode_measure(wave, stream);
     cudaStreamWaitEvent(stream, placed, 0);
     encode_place(wave, stream);

@@ -11,7 +11,12 @@
 
 #define THREADS 128u
 #define OCTETS 8u // of a thread in a tile
-#define AHEAD 4u  // of them on their way at a time
+#ifndef AHEAD
+#define AHEAD 3u  // of them on their way at a time
+#endif
+#ifndef SCAN_BLOCKS
+#define SCAN_BLOCKS 9
+#endif
 #define TILE (THREADS * OCTETS * OCTET)
 #define CHUNK (OCTETS * OCTET)
 #define GROUP 16u // chunks
@@ -61,12 +66,20 @@ template <unsigned W> struct ScanShared {
     uint32_t page_count;
 };
 
-template <unsigned W, typename T> __device__ static __forceinline__ uint32_t slot_of(code_kind kind, T old) {
+// BF16 is what most weights are, and what is worth some code of its own.
+__device__ static __forceinline__ bool is_bf16(code_kind kind) {
+    return kind.width == 2 && kind.exponent_shift == 7 && kind.exponent_bits == 8;
+}
+
+template <unsigned W, bool BF16, typename T>
+__device__ static __forceinline__ uint32_t slot_of(code_kind kind, T old) {
+    if (BF16)
+        return (uint32_t)old >> 7 & 0xff;
     return W == 8 ? cell_of_exponent(kind, exponent_of(kind, old)) : exponent_of(kind, old);
 }
 
 template <unsigned W>
-__device__ static void make_slots(const SegmentState &segment, code_kind kind, ScanShared<W> *shared) {
+__device__ static __forceinline__ void make_slots(const SegmentState &segment, code_kind kind, ScanShared<W> *shared) {
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += THREADS) {
         uint32_t cell = W == 8 ? slot % EXPONENT_CELLS : cell_of_exponent(kind, slot);
 
@@ -109,7 +122,7 @@ __device__ static __forceinline__ uint2 count_octet(const ScanShared<W> *shared,
 #pragma unroll
     for (unsigned i = 0; i < OCTET; i++) {
         if (i < valid)
-            add_fields(&count, shared->one[slot_of<W>(kind, old.at(i))]);
+            add_fields(&count, shared->one[slot_of<W, false>(kind, old.at(i))]);
     }
     return count;
 }
@@ -130,10 +143,6 @@ __device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared<2> *sh
     add_fields(&count, one[3] + one[4] + one[5]);
     add_fields(&count, one[6] + one[7]);
     return count;
-}
-
-__device__ static __forceinline__ bool is_bf16(code_kind kind) {
-    return kind.width == 2 && kind.exponent_shift == 7 && kind.exponent_bits == 8;
 }
 
 // ---- a tile on its way ----
@@ -182,14 +191,15 @@ template <unsigned W> struct TileOctets {
     }
 
     // A whole tile, of which begin() has loaded the first rows.
-    __device__ __forceinline__ void count_whole(ScanShared<W> *shared, code_kind kind, bool bf16,
-                                                const cuda_block &block, uint32_t tile, TileCounts *counts) {
+    template <bool BF16>
+    __device__ __forceinline__ void count_whole(ScanShared<W> *shared, code_kind kind, const cuda_block &block,
+                                                uint32_t tile, TileCounts *counts) {
 #pragma unroll
         for (uint32_t row = 0; row < OCTETS; row++) {
             uint2 *to = &counts->octet[octet_place(THREADS * row + threadIdx.x)];
 
-            if constexpr (W == 2)
-                *to = bf16 ? count_octet_bf16(shared, old[row % AHEAD]) : count_octet<W>(shared, kind, old[row % AHEAD], OCTET);
+            if constexpr (BF16)
+                *to = count_octet_bf16(shared, old[row % AHEAD]);
             else
                 *to = count_octet<W>(shared, kind, old[row % AHEAD], OCTET);
             keep(shared, counts, THREADS * row + threadIdx.x, row % AHEAD);
@@ -198,7 +208,7 @@ template <unsigned W> struct TileOctets {
         }
     }
 
-    __device__ void count_some(ScanShared<W> *shared, code_kind kind, bool aligned, const cuda_block &block,
+    __device__ __forceinline__ void count_some(ScanShared<W> *shared, code_kind kind, bool aligned, const cuda_block &block,
                                uint32_t tile, TileCounts *counts) {
         for (uint32_t row = 0; row < OCTETS; row++) {
             const uint32_t octet = THREADS * row + threadIdx.x;
@@ -224,8 +234,8 @@ __device__ static __forceinline__ uint32_t moved_class(const SegmentState &segme
 }
 
 // Takes the elements that moved out of the class that their exponents give and into their own.
-template <unsigned W>
-__device__ static void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
+template <unsigned W, bool BF16>
+__device__ static __forceinline__ void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
                                      MoveRange range, uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
     typedef typename element<W>::type T;
     const uint32_t last = moves_before(range, tile + TILE);
@@ -233,7 +243,7 @@ __device__ static void correct_moved(const SegmentState &segment, code_kind kind
     for (uint32_t i = moves_before(range, tile) + threadIdx.x; i < last; i += THREADS) {
         uint32_t position = move_position(range.at[i]), octet = (position - tile) / OCTET;
         T old = ((const T *)block.old)[position];
-        uint32_t from = shared->of[slot_of<W>(kind, old)];
+        uint32_t from = shared->of[slot_of<W, BF16>(kind, old)];
         uint32_t to = moved_class<W>(segment, kind, old, move_size(range.at[i]));
 
         atomicAdd(&octet_field(counts, octet, to), 1u << 4 * (to / 2));
@@ -249,7 +259,7 @@ __device__ static __forceinline__ uint64_t changed_of_chunk(const TileCounts *co
 }
 
 // The counts of a thread's chunk by class, and where its changes go in the list; returns the latter.
-__device__ static uint32_t count_chunk(TileCounts *counts, uint32_t classes) {
+__device__ static __forceinline__ uint32_t count_chunk(TileCounts *counts, uint32_t classes) {
     const uint32_t fields = 0x0f0f0f0fu, t = threadIdx.x;
     uint32_t bytes[4] = {0, 0, 0, 0}; // of classes 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...
 
@@ -281,7 +291,7 @@ __device__ static __forceinline__ uint32_t sum_bytes(uint4 bytes) {
 }
 
 // A thread for each class and group: GROUPS neighbours share a class. `before` is kept by each of them.
-__device__ static uint32_t count_groups(TileCounts *counts, uint32_t before) {
+__device__ static __forceinline__ uint32_t count_groups(TileCounts *counts, uint32_t before) {
     const uint32_t k = threadIdx.x / GROUPS, g = threadIdx.x % GROUPS;
     uint32_t sum = sum_bytes(*(const uint4 *)&counts->chunk[k][GROUP * g]), upto = sum_up(sum, GROUPS);
 
@@ -293,7 +303,7 @@ __device__ static uint32_t count_groups(TileCounts *counts, uint32_t before) {
 
 // The changes of the tile, and how many there are in front of this thread's chunk; `at` counts those of
 // the warp.
-__device__ static uint32_t count_changes(const TileCounts *counts, uint32_t *at) {
+__device__ static __forceinline__ uint32_t count_changes(const TileCounts *counts, uint32_t *at) {
     uint32_t total = 0;
 
 #pragma unroll
@@ -307,7 +317,7 @@ __device__ static uint32_t count_changes(const TileCounts *counts, uint32_t *at)
 
 // Those from `from` on, as many as are listed at a time.
 template <unsigned W>
-__device__ static void list_changes(ScanShared<W> *shared, const TileCounts *counts, uint32_t at, uint32_t from) {
+__device__ static __forceinline__ void list_changes(ScanShared<W> *shared, const TileCounts *counts, uint32_t at, uint32_t from) {
     for (uint64_t left = changed_of_chunk(counts); left; left &= left - 1, at++) {
         if (at - from < LISTED)
             shared->list[at - from] = (uint16_t)(CHUNK * threadIdx.x + (uint32_t)__ffsll((long long)left) - 1);
@@ -316,7 +326,7 @@ __device__ static void list_changes(ScanShared<W> *shared, const TileCounts *cou
 
 // Pages for this many changes of the block; by one thread.
 template <unsigned W>
-__device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, const cuda_block &block, uint32_t changes) {
+__device__ static __forceinline__ void take_pages(const Wave &wave, ScanShared<W> *shared, const cuda_block &block, uint32_t changes) {
     uint32_t count = shared->page_count;
 
     while (count * PAGE_SLOTS < changes && count < PAGES_OF_BLOCK &&
@@ -328,7 +338,7 @@ __device__ static void take_pages(const Wave &wave, ScanShared<W> *shared, const
 // ---- changes ----
 
 // Elements of class k in the tile's octets in front of this one, and in the tiles before.
-__device__ static uint32_t rank_of_octet(TileCounts *counts, uint32_t k, uint32_t octet) {
+__device__ static __forceinline__ uint32_t rank_of_octet(TileCounts *counts, uint32_t k, uint32_t octet) {
     const uint32_t ones = 0x01010101u, chunk = octet / OCTETS, in_group = chunk % GROUP;
     uint4 bytes = *(const uint4 *)&counts->chunk[k][chunk - in_group];
     uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
@@ -354,7 +364,7 @@ struct Change {
 };
 
 // The class of an element, and whether the patch before moved it down.
-template <unsigned W, bool HISTORY, typename T>
+template <unsigned W, bool HISTORY, bool BF16, typename T>
 __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment, code_kind kind,
                                                     const ScanShared<W> *shared, T old, uint32_t moved, uint32_t i,
                                                     MoveRange range, uint32_t position, bool *down) {
@@ -365,7 +375,7 @@ __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment,
         *down = move < 0;
         return moved_class<W>(segment, kind, old, move);
     }
-    return shared->of[slot_of<W>(kind, old)];
+    return shared->of[slot_of<W, BF16>(kind, old)];
 }
 
 // The octet that a change is in, wherever it can be had, and the change's place in it.
@@ -391,44 +401,41 @@ template <unsigned W> struct Around {
         after = pick(next);
     }
 
-    // No index that is known only later: the octets stay in registers.
-    __device__ __forceinline__ T pick(const Octet<W> &from) const {
-        T picked = from.at(0);
-
-#pragma unroll
-        for (uint32_t j = 1; j < OCTET; j++)
-            picked = i == j ? from.at(j) : picked;
-        return picked;
-    }
-
-    // The word of 8 bytes that the change is in.
+    // The word of 8 bytes that the change is in. Halves are chosen from, not indexed, so that octets stay in
+    // registers.
     __device__ __forceinline__ uint64_t word(const Octet<W> &from) const {
-        uint64_t picked = 0;
+        uint64_t words[W];
 
 #pragma unroll
-        for (uint32_t j = 0; j < W; j++) {
-            if (i / (8 / W) == j)
-                picked = (uint64_t)from.word[2 * j + 1] << 32 | from.word[2 * j];
+        for (uint32_t j = 0; j < W; j++)
+            words[j] = (uint64_t)from.word[2 * j + 1] << 32 | from.word[2 * j];
+#pragma unroll
+        for (uint32_t half = W / 2; half > 0; half /= 2) {
+#pragma unroll
+            for (uint32_t j = 0; j < half; j++)
+                words[j] = i / (8 / W) & half ? words[half + j] : words[j];
         }
-        return picked;
+        return words[0];
     }
+
+    __device__ __forceinline__ T pick(const Octet<W> &from) const { return (T)(word(from) >> 8 * W * (i % (8 / W))); }
 };
 
-template <unsigned W, bool HISTORY>
-__device__ static Change find_change(const SegmentState &segment, code_kind kind, const ScanShared<W> *shared,
+template <unsigned W, bool HISTORY, bool BF16>
+__device__ static __forceinline__ Change find_change(const SegmentState &segment, code_kind kind, const ScanShared<W> *shared,
                                      TileCounts *counts, const Around<W> &around, uint32_t tile, uint32_t place,
                                      MoveRange range) {
     const uint32_t octet = place / OCTET, moved = HISTORY ? counts->moved[octet] : 0;
     Change change;
     bool down;
 
-    change.k = class_of<W, HISTORY>(segment, kind, shared, around.before, moved, around.i, range, tile + place,
+    change.k = class_of<W, HISTORY, BF16>(segment, kind, shared, around.before, moved, around.i, range, tile + place,
                                     &change.negated);
     change.rank = rank_of_octet(counts, change.k, octet);
 #pragma unroll
     for (uint32_t i = 0; i < OCTET - 1; i++) {
         if (i < around.i)
-            change.rank += class_of<W, HISTORY>(segment, kind, shared, around.old.at(i), moved, i, range,
+            change.rank += class_of<W, HISTORY, BF16>(segment, kind, shared, around.old.at(i), moved, i, range,
                                                 tile + OCTET * octet + i, &down) == change.k;
     }
     return change;
@@ -436,7 +443,7 @@ __device__ static Change find_change(const SegmentState &segment, code_kind kind
 
 // The first change of a word puts the word's old mix out and the new one in.
 template <unsigned W>
-__device__ static void adjust_sum(const cuda_block &block, const TileCounts *counts, const Around<W> &around,
+__device__ static __forceinline__ void adjust_sum(const cuda_block &block, const TileCounts *counts, const Around<W> &around,
                                   uint32_t place, uint32_t tile, ulp_sum *sum) {
     const uint32_t each = 8 / W, first = around.i / each * each;
     const uint64_t word = block.first_word + (tile + place) / each;
@@ -459,12 +466,12 @@ template <unsigned W> struct Scan {
     TileCounts *counts;
 };
 
-template <unsigned W, bool HISTORY>
+template <unsigned W, bool HISTORY, bool BF16>
 __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
                                                   ulp_sum *sum) {
     const Around<W> around(scan.shared, scan.counts, scan.block, scan.aligned, tile, place);
-    const Change change = find_change<W, HISTORY>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile, place,
-                                                  scan.range);
+    const Change change = find_change<W, HISTORY, BF16>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile,
+                                                        place, scan.range);
 
     if (entry / PAGE_SLOTS < scan.shared->page_count) { // what has no room is not coded here, or again
         decltype(Slot<W>::change) found;
@@ -479,7 +486,7 @@ __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t 
 
 // The changes of a tile, of which there are `total`; `at` are in front of this thread's, `changes` in
 // the tiles before.
-template <unsigned W, bool HISTORY>
+template <unsigned W, bool HISTORY, bool BF16>
 __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
                                                    uint32_t changes, ulp_sum *sum) {
     if (threadIdx.x == 0)
@@ -492,11 +499,11 @@ __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t
         // other warps each time, since there are often fewer changes than threads
         for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
              i += THREADS)
-            put_change<W, HISTORY>(scan, tile, scan.shared->list[i], changes + from + i, sum);
+            put_change<W, HISTORY, BF16>(scan, tile, scan.shared->list[i], changes + from + i, sum);
     }
 }
 
-template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
+template <unsigned W> __device__ static __forceinline__ void clear_shared(const Scan<W> &scan) {
     make_slots<W>(scan.segment, scan.kind, scan.shared);
     if (threadIdx.x < CLASSES)
         scan.shared->changes[threadIdx.x] = 0;
@@ -507,7 +514,7 @@ template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
 }
 
 // A block with many changes: who sorts it, if anybody.
-template <unsigned W> __device__ static void report_large(const Wave &wave, SegmentState *segment, uint32_t changes) {
+template <unsigned W> __device__ static __forceinline__ void report_large(const Wave &wave, SegmentState *segment, uint32_t changes) {
     atomicMax(&segment->largest_block, changes);
     if (changes > SORT_LARGE<W>)
         atomicOr(&segment->elsewhere, 1u);
@@ -517,7 +524,7 @@ template <unsigned W> __device__ static void report_large(const Wave &wave, Segm
         atomicOr(wave.overflow, FULL_SORT);
 }
 
-template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
+template <unsigned W> __device__ static __forceinline__ void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
     const uint32_t s = scan.block.segment - scan.wave.first_segment;
     BlockState &to = scan.wave.block[blockIdx.x];
 
@@ -536,17 +543,14 @@ template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_
         scan.wave.pages[(size_t)PAGES_OF_BLOCK * blockIdx.x + i] = scan.shared->pages[i];
 }
 
-template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wave wave) {
-    DYNAMIC_SHARED(ScanShared<W>, shared);
-    const cuda_block block = wave.blocks[blockIdx.x];
-    const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
+template <unsigned W, bool HISTORY, bool BF16>
+__device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_block &block, code_kind kind,
+                                                  ScanShared<W> *shared) {
     const MoveRange range =
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
     TileCounts *counts = &shared->counts;
     const Scan<W> scan = {wave, block, segment_of(wave, block), kind,
                           octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, shared, counts};
-    const bool bf16 = is_bf16(kind);
     uint32_t seen = 0, changes = 0;
     TileOctets<W> octets;
     ulp_sum sum = {{0, 0}};
@@ -558,7 +562,7 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         octets.begin(block, whole, tile);
         __syncthreads();
         if (whole)
-            octets.count_whole(shared, kind, bf16, block, tile, counts);
+            octets.template count_whole<BF16>(shared, kind, block, tile, counts);
         else
             octets.count_some(shared, kind, scan.aligned, block, tile, counts);
         if (HISTORY) {
@@ -567,7 +571,7 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         }
         __syncthreads();
         if (HISTORY) {
-            correct_moved<W>(scan.segment, kind, block, range, tile, shared, counts);
+            correct_moved<W, BF16>(scan.segment, kind, block, range, tile, shared, counts);
             __syncthreads();
         }
         uint32_t at = count_chunk(counts, scan.segment.classes);
@@ -576,12 +580,24 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         seen = count_groups(counts, seen);
         uint32_t total = count_changes(counts, &at);
 
-        put_changes<W, HISTORY>(scan, tile, total, at, changes, &sum);
+        put_changes<W, HISTORY, BF16>(scan, tile, total, at, changes, &sum);
         changes += total;
     }
     __syncthreads();
     deliver_sum(sum, wave.sums + 2 * (size_t)block.piece);
     report(scan, changes, seen);
+}
+
+template <unsigned W, bool HISTORY>
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? SCAN_BLOCKS : 4) scan_blocks(Wave wave) {
+    DYNAMIC_SHARED(ScanShared<W>, shared);
+    const cuda_block block = wave.blocks[blockIdx.x];
+    const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
+
+    if (W == 2 && is_bf16(kind))
+        scan_block<W, HISTORY, W == 2>(wave, block, kind, shared);
+    else
+        scan_block<W, HISTORY, false>(wave, block, kind, shared);
 }
 
 template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream) {

@@ -7,7 +7,8 @@
 #define SAMPLE_ELEMENTS (1u << 19)
 
 #define CHOOSE_THREADS 512u
-#define PRICE_LANES 4u // that price one pair
+#define PRICE_LANES 8u // that price one pair
+#define TEAMS (CHOOSE_THREADS / PRICE_LANES)
 #define GROUPS_MAX 128u
 #define NONE 0xffu
 
@@ -145,24 +146,27 @@ __device__ static __forceinline__ uint32_t pair_index(uint32_t i, uint32_t j) { 
 }
 
 template <uint32_t GROUPS>
-__device__ static uint64_t cost_of_count(const Chooser<GROUPS> *chooser, uint32_t count, uint32_t total) {
-    if (!count || count >= total)
-        return 0;
-    return (uint64_t)count * (fixed_log2(chooser->log2, total) - fixed_log2(chooser->log2, count));
+__device__ static __forceinline__ uint64_t cost_of_count(const Chooser<GROUPS> *chooser, uint32_t count, uint32_t total,
+                                                         uint32_t log2_total) {
+    return count && count < total ? (uint64_t)count * (log2_total - fixed_log2(chooser->log2, count)) : 0;
 }
 
 // The cost of one group, or of two as one, by PRICE_LANES lanes; all of them get it.
 template <uint32_t GROUPS>
 __device__ static uint64_t price_group(const Chooser<GROUPS> *chooser, uint32_t i, uint32_t j, bool two) {
     const uint32_t turn = threadIdx.x % PRICE_LANES;
-    uint32_t seen = chooser->seen[i] + (two ? chooser->seen[j] : 0);
-    uint32_t changed = chooser->changed[i] + (two ? chooser->changed[j] : 0);
+    const uint32_t seen = chooser->seen[i] + (two ? chooser->seen[j] : 0);
+    const uint32_t changed = chooser->changed[i] + (two ? chooser->changed[j] : 0);
     uint64_t cost = 0;
 
-    if (turn == 0)
-        cost = cost_of_count(chooser, changed, seen) + cost_of_count(chooser, seen - changed, seen);
-    for (uint32_t s = turn; s < SIZES; s += PRICE_LANES)
-        cost += cost_of_count(chooser, chooser->size[i][s] + (two ? chooser->size[j][s] : 0), changed);
+    if (turn < 2) // those that change, those that do not
+        cost = cost_of_count(chooser, turn ? changed : seen - changed, seen, fixed_log2(chooser->log2, seen | !seen));
+    if (changed) {
+        const uint32_t log2_changed = fixed_log2(chooser->log2, changed);
+
+        for (uint32_t s = turn; s < SIZES; s += PRICE_LANES)
+            cost += cost_of_count(chooser, chooser->size[i][s] + (two ? chooser->size[j][s] : 0), changed, log2_changed);
+    }
     for (int by = PRICE_LANES / 2; by > 0; by /= 2)
         cost += __shfl_xor_sync(ALL_LANES, cost, by);
     return cost;
@@ -206,10 +210,10 @@ __device__ static void start_groups(Chooser<GROUPS> *chooser, const uint32_t *to
 // All threads come along, for the shuffles; those beyond the work do the first piece again.
 template <uint32_t GROUPS>
 __device__ static void price_all(Chooser<GROUPS> *chooser) {
-    const uint32_t teams = CHOOSE_THREADS / PRICE_LANES, team = threadIdx.x / PRICE_LANES;
+    const uint32_t team = threadIdx.x / PRICE_LANES;
     const uint32_t pairs = chooser->count * (chooser->count - 1) / 2;
 
-    for (uint32_t from = 0; from < chooser->count; from += teams) {
+    for (uint32_t from = 0; from < chooser->count; from += TEAMS) {
         uint32_t i = from + team < chooser->count ? from + team : 0;
         uint64_t cost = price_group(chooser, i, 0, false);
 
@@ -217,7 +221,7 @@ __device__ static void price_all(Chooser<GROUPS> *chooser) {
             chooser->cost[i] = cost;
     }
     __syncthreads();
-    for (uint32_t from = 0; from < pairs; from += teams) {
+    for (uint32_t from = 0; from < pairs; from += TEAMS) {
         uint32_t p = from + team < pairs ? from + team : 0, j = 1;
 
         while (pair_index(0, j + 1) <= p)
@@ -248,29 +252,41 @@ __device__ static uint64_t cheapest(Chooser<GROUPS> *chooser) {
     return best;
 }
 
-template <uint32_t GROUPS>
-__device__ static void merge(Chooser<GROUPS> *chooser, uint32_t i, uint32_t j) {
-    const uint32_t other = threadIdx.x / PRICE_LANES;
-
+// Warps without a group that is left have nothing to do.
+template <uint32_t GROUPS> __device__ static void merge(Chooser<GROUPS> *chooser, uint32_t i, uint32_t j) {
     for (uint32_t s = threadIdx.x; s < SIZES; s += CHOOSE_THREADS)
         chooser->size[i][s] += chooser->size[j][s];
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == SIZES) {
         chooser->seen[i] += chooser->seen[j];
         chooser->changed[i] += chooser->changed[j];
         chooser->merged_into[j] = (uint8_t)i;
     }
     __syncthreads();
-    uint64_t own = price_group(chooser, i, 0, false);
+    if (threadIdx.x / WARP == CHOOSE_THREADS / WARP - 1) {
+        uint64_t own = price_group(chooser, i, 0, false);
 
-    if (threadIdx.x == 0)
-        chooser->cost[i] = own;
+        if (lane_id() == 0)
+            chooser->cost[i] = own;
+    }
+    uint64_t together[GROUPS / TEAMS] = {};
+
+#pragma unroll
+    for (uint32_t turn = 0; turn < GROUPS / TEAMS; turn++) {
+        uint32_t other = TEAMS * turn + threadIdx.x / PRICE_LANES;
+        bool live = other < chooser->count && chooser->merged_into[other] == other && other != i;
+
+        if (__any_sync(ALL_LANES, live))
+            together[turn] = price_group(chooser, i, live ? other : i, true);
+    }
     __syncthreads();
-    bool live = other < chooser->count && chooser->merged_into[other] == other && other != i;
-    uint64_t together = price_group(chooser, i, live ? other : i, true);
+#pragma unroll
+    for (uint32_t turn = 0; turn < GROUPS / TEAMS; turn++) {
+        uint32_t other = TEAMS * turn + threadIdx.x / PRICE_LANES;
 
-    if (threadIdx.x % PRICE_LANES == 0 && other < chooser->count) {
-        if (live)
-            set_pair(chooser, i, other, together);
+        if (threadIdx.x % PRICE_LANES || other >= chooser->count)
+            continue;
+        if (chooser->merged_into[other] == other && other != i)
+            set_pair(chooser, i, other, together[turn]);
         if (other != j)
             chooser->pair[pair_index(min(j, other), max(j, other))] = NO_PAIR;
     }

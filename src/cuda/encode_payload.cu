@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twin: code/payload_write.c. The eight states do not depend on each other, only where their bits end up
-// depends on all of them. So each number is coded first, a thread for each state, which leaves beside it
+// depends on all of them. So each number is coded first, a warp for each block, which leaves beside it
 // the bits that its state puts out; then all bits are put where they belong, a warp for each list.
 #include "cuda/encode.cuh"
 
@@ -9,40 +9,26 @@
 
 // ---- coding ----
 
-// A state waits for the one before and for nothing else: its numbers are on their way from memory three batches
-// ahead, and what its symbols do to it is looked up one batch ahead.
-#define BATCH 4u
-
-template <unsigned W> struct Batch {
-    Token<W> token[BATCH]; // the last one of the state first
-    uint32_t place[BATCH]; // in the pool
-    uint32_t count;        // how many there are, in this lane
-    uint32_t list;         // of the whole warp; LISTS: there is none
+// A warp for each block. 32 numbers go through it at a time, one to a lane, and the lane finds out what its
+// symbol does to a state; then the states, each of which is in four lanes, run through four numbers each. They
+// wait for nothing but themselves: numbers are fetched two rounds ahead, symbols looked up one ahead.
+template <unsigned W> struct Round {
+    Token<W> token;
+    uint32_t place; // in the pool
+    uint32_t list;
+    uint32_t count; // of the whole warp: 32, in the first round of a list perhaps fewer; 0: there is none
 };
 
-// The numbers of a lane's state, from the last one of the last list to the first.
+// The numbers of a block, from the last list's last ones to the first's first.
 template <unsigned W> struct Source {
     const Tokens<W> tokens;
-    const BlockState &block;
-    const uint32_t classes, flipped;
-    uint32_t list, rounds; // the same in all lanes
-    uint32_t first, left;  // of this state's numbers in the list
-    uint32_t end, page, base;
+    uint32_t counts;          // of the list of this lane's number
+    uint32_t list, end, left; // the list, where it begins, and what is left of it
+    uint32_t page, base;      // where this lane was last
 
-    __device__ __forceinline__ Source(const Wave &wave, uint32_t b, bool active)
-        : tokens(wave, b), block(wave.block[b]), classes(active ? segment_of(wave, wave.blocks[b]).classes : 0),
-          flipped(segment_of(wave, wave.blocks[b]).flipped), list(LISTS), rounds(0), first(0), left(0),
-          end(block.tokens), page(PAGES_OF_BLOCK), base(0) {}
-
-    // Lists are as long as the longest of the warp's blocks has them.
-    __device__ __forceinline__ void next_list() {
-        const uint32_t turn = threadIdx.x % STREAM_STATES, count = numbers_of_list(block, classes, flipped, --list);
-
-        end -= count;
-        first = end + turn;
-        left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
-        rounds = (__reduce_max_sync(ALL_LANES, left) + BATCH - 1) / BATCH;
-    }
+    __device__ __forceinline__ Source(const Wave &wave, uint32_t b, const SegmentState &segment)
+        : tokens(wave, b), counts(numbers_of_list(wave.block[b], segment.classes, segment.flipped, lane_id())),
+          list(LISTS), end(wave.block[b].tokens), left(0), page(PAGES_OF_BLOCK), base(0) {}
 
     __device__ __forceinline__ uint32_t place(uint32_t i) {
         if (i / (2 * PAGE_SLOTS) != page) {
@@ -52,127 +38,115 @@ template <unsigned W> struct Source {
         return base + i % (2 * PAGE_SLOTS);
     }
 
-    __device__ __forceinline__ void load(Batch<W> *to) {
-        while (!rounds && list)
-            next_list();
-        to->list = rounds ? list : LISTS;
-        to->count = min(left, BATCH);
-        rounds -= rounds != 0;
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < to->count) {
-                to->place[i] = place(first + STREAM_STATES * (left - 1 - i));
-                to->token[i] = tokens.pool[to->place[i]];
-            }
+    __device__ __forceinline__ void load(Round<W> *to) {
+        while (!left && list) {
+            left = __shfl_sync(ALL_LANES, counts, (int)--list);
+            end -= left;
         }
+        to->list = list;
+        to->count = left ? (left - 1) % WARP + 1 : 0;
         left -= to->count;
+        if (lane_id() < to->count) {
+            to->place = place(end + left + lane_id());
+            to->token = tokens.pool[to->place];
+        }
     }
 };
 
-struct Steps {
-    SymbolStep step[BATCH];
-    uint32_t extra; // bits of all
-};
+// What a symbol does to a state, in one word: SymbolStep's bits, and its offset above them.
+#define STEP_BITS 20u
 
-template <unsigned W> __device__ static __forceinline__ Symbol symbol_of(Token<W> token, bool gap) {
-    return gap ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
-}
+struct Look {
+    uint32_t step, extra;
+};
 
 __device__ static __forceinline__ const EncodeTables &tables_of(const SegmentState &segment, uint32_t list) {
     return list % 2 ? segment.values[list / 2] : segment.gaps[list / 2];
 }
 
 template <unsigned W>
-__device__ static __forceinline__ void look_up(const SegmentState &segment, const Batch<W> &batch, Steps *to) {
-    to->extra = 0;
-    if (batch.list == LISTS)
-        return;
-    const EncodeTables &tables = tables_of(segment, batch.list);
+__device__ static __forceinline__ Look look_up(const SegmentState &segment, const Round<W> &round) {
+    if (lane_id() >= round.count)
+        return {0, 0};
+    const Symbol symbol =
+        round.list % 2 ? value_symbol(round.token.number()) : gap_symbol((uint32_t)round.token.number());
+    const uint2 step = __ldg((const uint2 *)&tables_of(segment, round.list).symbol[symbol.symbol]);
 
-#pragma unroll
-    for (uint32_t i = 0; i < BATCH; i++) {
-        if (i < batch.count) {
-            Symbol symbol = symbol_of(batch.token[i], batch.list % 2 == 0);
-            uint2 step = __ldg((const uint2 *)&tables.symbol[symbol.symbol]);
-
-            to->step[i] = {step.x, (int32_t)step.y};
-            to->extra += symbol.extra;
-        }
-    }
+    return {step.x | step.y << STEP_BITS, symbol.extra};
 }
 
-// Runs the state, and puts beside the numbers what it puts out. Returns how many bits they take.
+// Runs the states, and puts beside the numbers what they put out. Returns how many bits this lane's takes.
 template <unsigned W>
-__device__ static __forceinline__ uint32_t code_batch(const SegmentState &segment, const Tokens<W> &tokens,
-                                                      Batch<W> *batch, const Steps &steps, uint32_t *state) {
-    const EncodeTables &tables = tables_of(segment, batch->list);
-    uint32_t bits = steps.extra;
+__device__ static __forceinline__ uint32_t code_round(const SegmentState &segment, const Tokens<W> &tokens,
+                                                      Round<W> *round, Look look, uint32_t *state) {
+    const uint16_t *next = tables_of(segment, round->list).next;
+    const uint32_t lane = lane_id(), turn = lane % STREAM_STATES, group = lane / STREAM_STATES;
+    uint32_t s = *state, own = 0, own_out = 0;
 
 #pragma unroll
-    for (uint32_t i = 0; i < BATCH; i++) {
-        if (i < batch->count) {
-            const uint32_t s = *state, out = (s + steps.step[i].bits) >> 16;
+    for (uint32_t j = WARP / STREAM_STATES; j-- > 0;) {
+        const uint32_t step = __shfl_sync(ALL_LANES, look.step, (int)(STREAM_STATES * j + turn));
 
-            *state = __ldg(&tables.next[(int32_t)(s >> out) + steps.step[i].offset]);
-            batch->token[i].put(s & ((1u << out) - 1), out);
-            tokens.pool[batch->place[i]] = batch->token[i];
-            bits += out;
+        if (STREAM_STATES * j + turn < round->count) {
+            const uint32_t out = (s + (step & ((1u << STEP_BITS) - 1))) >> 16;
+
+            own = group == j ? s : own;
+            own_out = group == j ? out : own_out;
+            s = __ldg(&next[(int32_t)(s >> out) + ((int32_t)step >> STEP_BITS)]);
         }
     }
-    return bits;
+    *state = s;
+    if (lane >= round->count)
+        return 0;
+    round->token.put(own & ((1u << own_out) - 1), own_out);
+    tokens.pool[round->place] = round->token;
+    return own_out + look.extra;
 }
 
-__device__ static __forceinline__ uint32_t sum_of_states(uint32_t value) {
-    for (int by = STREAM_STATES / 2; by > 0; by /= 2)
-        value += __shfl_xor_sync(ALL_LANES, value, by);
-    return value;
-}
-
-// Eight lanes for each block.
 template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
-    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES, here = b < wave.block_count ? b : 0;
-    const uint32_t turn = threadIdx.x % STREAM_STATES;
-    BlockState &block = wave.block[here];
-    const SegmentState &segment = segment_of(wave, wave.blocks[here]);
-    const bool active = b < wave.block_count && block.tokens && is_coded(segment);
-    uint32_t state = TANS_STATES, total = 0, bits = 0;
-    Source<W> source(wave, here, active);
-    Batch<W> now, next, later, latest;
-    Steps steps, next_steps;
+    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / WARP, lane = lane_id();
 
-    if (*wave.overflow)
+    if (b >= wave.block_count || *wave.overflow)
         return;
+    BlockState &block = wave.block[b];
+    const SegmentState &segment = segment_of(wave, wave.blocks[b]);
+    uint32_t state = TANS_STATES, total = 0, bits = 0;
+
+    if (!block.tokens || !is_coded(segment))
+        return;
+    Source<W> source(wave, b, segment);
+    Round<W> now = {}, next = {}, later = {};
+
     source.load(&now);
     source.load(&next);
-    source.load(&later);
-    look_up(segment, now, &steps);
-    while (now.list != LISTS) {
+    Look look = look_up(segment, now);
+
+    while (now.count) {
         const uint32_t list = now.list;
 
-        source.load(&latest);
-        look_up(segment, next, &next_steps);
-        bits += code_batch(segment, source.tokens, &now, steps, &state);
+        source.load(&later);
+        const Look ahead = look_up(segment, next);
+
+        bits += code_round(segment, source.tokens, &now, look, &state);
         now = next;
         next = later;
-        later = latest;
-        steps = next_steps;
-        if (now.list == list)
+        look = ahead;
+        if (now.count && now.list == list)
             continue;
-        bits = sum_of_states(bits);
-        if (active && turn == 0)
+        bits = warp_sum(bits);
+        if (lane == 0)
             block.bits[list] = bits;
         total += bits;
         bits = 0;
     }
-    if (active) {
-        block.states[turn] = state - TANS_STATES;
+    if (lane < STREAM_STATES)
+        block.states[lane] = state - TANS_STATES;
+    if (lane == 0)
         block.bytes = (total + STREAM_STATES * TANS_LOG + 1 + 7) / 8;
-    }
 }
 
 template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t stream) {
-    launch(code_blocks<W>, (wave.block_count * STREAM_STATES + CODE_THREADS - 1) / CODE_THREADS, CODE_THREADS, 0,
-           stream, wave);
+    launch(code_blocks<W>, (wave.block_count * WARP + CODE_THREADS - 1) / CODE_THREADS, CODE_THREADS, 0, stream, wave);
 }
 
 // ---- packing ----

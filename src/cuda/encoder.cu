@@ -13,8 +13,8 @@
 #define DEFAULT_SHARE 35u       // thousandths
 #define PIPELINE 4u             // waves on their way, at most ...
 #define PIPELINE_USUAL 3u       // ... and as a rule: one is scanned, one finished, one begins
-#define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
-#define WAVE_OF_REST 3u         // a wave is that part of what is left: nothing hides the end of the last one
+#define WAVE_LEAST (UINT64_C(1) << 27) // bytes; smaller ones do not fill a GPU
+#define WAVE_OF_REST 2u         // a wave is that part of what is left: nothing hides the end of the last one
 #define CHANGED_USUAL 50u       // one element in so many, as long as nothing is known
 #define CHANGES_LEAST (1u << 16)
 #define ROOM_FOR_MORE 9 / 8     // changes than the last time
@@ -229,8 +229,10 @@ template <unsigned W> static void run_stages(const Wave &wave, const WaveMemory 
     cudaStreamWaitEvent(stream, placed, 0);
     encode_place(wave, stream);
     cudaEventRecord(placed, stream);
-    encode_directories(wave, stream);
+    go_on(stream, memory.beside, memory.step);
+    encode_directories(wave, memory.beside);
     encode_payload_pack<W>(wave, stream);
+    go_on(memory.beside, stream, memory.step);
     encode_checksums(wave, stream);
 }
 

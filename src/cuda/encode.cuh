@@ -23,23 +23,25 @@
 // The changes of a block that are sorted at once, as many as shared memory holds; a segment with a block
 // that has more is left to the CPU, and so is one in which an eighth of the elements changes.
 template <unsigned W> constexpr uint32_t SORT_LARGE = W == 8 ? 12288 : W == 4 ? 16384 : 24576;
+#define SORT_SMALL 4096u // most blocks have fewer changes, and are sorted several to a processor
 #define MANY_OF 8u
 
 // What did not fit; the wave has to be repeated.
 #define FULL_POOL 2u
 #define FULL_OUTPUT 4u
+#define FULL_SORT 8u // a block has more than SORT_SMALL changes, and nobody was called to sort those
 
 // Changes are listed on pages that are handed out as they are needed; the last page of a block is as short
-// as the block leaves it.
-#define PAGE_ENTRIES 512u
-#define PAGES_OF_BLOCK ((1u << 18) / PAGE_ENTRIES)
+// as the block leaves it. A block that needs more pages than this has more changes than can be sorted.
+#define PAGE_SLOTS 256u
+#define PAGES_OF_BLOCK 128u
 
 #define RANK_BITS 18u // of an entry; the class stands above
 
 // The longest header in front of a directory: two bits of coder, the map, the models.
 #define HEAD_WORDS 1152u
 
-struct SymbolStep {
+struct alignas(8) SymbolStep {
     uint32_t bits;
     int32_t offset;
 };
@@ -69,6 +71,7 @@ struct SegmentState {
     uint32_t column_bits[2 * CLASSES + 1]; // 0: it is not written
     uint32_t header_bytes;
     uint32_t elsewhere; // to be coded by the CPU
+    uint32_t largest_block; // changes, where they are more than SORT_SMALL
     uint64_t changes;
     uint64_t payload_bytes;
     uint64_t checksum;
@@ -86,7 +89,6 @@ struct BlockState {
     uint32_t bits[LISTS]; // ... and what those of each list take
     uint32_t bytes;
     uint32_t states[STREAM_STATES];
-    uint64_t first_token;
     uint64_t payload; // from where the segment's payloads begin
 };
 
@@ -138,6 +140,22 @@ template <> struct Token<4> {
     __device__ __forceinline__ uint32_t count() const { return state >> 16; }
 };
 
+// A place on a page: a change as the scan finds it; later, in the same memory, two numbers of the stream.
+template <unsigned W> union alignas(8) Slot {
+    struct {
+        uint32_t entry; // rank and class
+        uint32_t value;
+    } change;
+    Token<W> tokens[2];
+};
+
+template <> union alignas(16) Slot<8> {
+    struct {
+        uint64_t entry, value;
+    } change;
+    Token<8> tokens[2];
+};
+
 // Moves of the patch before, as in cuda/encode.h.
 struct Moves {
     const decode_move *moves;
@@ -166,24 +184,55 @@ struct Wave {
     SegmentState *segment;
     BlockState *block;
 
-    uint32_t *entries; // pages: rank and class of each change
-    void *values;      // pages: their values, in elements
-    uint32_t *pages;   // PAGES_OF_BLOCK for each block: where they begin
-    uint32_t *entries_used;
-    uint32_t entry_limit;
+    void *slots;     // pages
+    uint32_t *pages; // PAGES_OF_BLOCK for each block: where they begin
+    uint32_t *slots_used;
+    uint32_t slot_limit;
 
-    uint32_t *large; // blocks with many changes
+    uint32_t *large; // blocks with more than SORT_SMALL changes
     uint32_t *large_count;
-
-    void *tokens;
-    uint64_t token_limit;
+    uint32_t sort_large; // somebody sorts them
 
     unsigned long long *sums; // two lanes for each piece of the plan: what is added to them
     uint8_t *output;
     uint64_t output_limit;
     uint64_t *output_used;
 
-    uint32_t *overflow; // FULL_POOL, FULL_OUTPUT
+    uint32_t *overflow; // FULL_POOL, FULL_OUTPUT, FULL_SORT
+};
+
+// A page of up to `slots`; false if there is none.
+__device__ static __forceinline__ bool take_page(const Wave &wave, uint32_t slots, uint32_t *ret_page) {
+    *ret_page = atomicAdd(wave.slots_used, slots);
+    if (*ret_page <= wave.slot_limit - slots)
+        return true;
+    atomicOr(wave.overflow, FULL_POOL);
+    return false;
+}
+
+__device__ static __forceinline__ uint32_t slots_of_page(const cuda_block &block, uint32_t page) {
+    return min(PAGE_SLOTS, block.elements - page * PAGE_SLOTS);
+}
+
+template <unsigned W>
+__device__ static __forceinline__ Slot<W> *slot_at(const Wave &wave, const uint32_t *pages, uint32_t i) {
+    return (Slot<W> *)wave.slots + pages[i / PAGE_SLOTS] + i % PAGE_SLOTS;
+}
+
+// The numbers of a block, page by page.
+template <unsigned W> struct Tokens {
+    Token<W> *pool;
+    const uint32_t *pages;
+
+    __device__ __forceinline__ Tokens(const Wave &wave, uint32_t b)
+        : pool((Token<W> *)wave.slots), pages(wave.pages + (size_t)PAGES_OF_BLOCK * b) {}
+
+    // Where in the pool one of them is.
+    __device__ __forceinline__ uint32_t place(uint32_t i) const {
+        return 2 * pages[i / (2 * PAGE_SLOTS)] + i % (2 * PAGE_SLOTS);
+    }
+
+    __device__ __forceinline__ Token<W> &operator[](uint32_t i) const { return pool[place(i)]; }
 };
 
 // The moves of a block.
@@ -212,6 +261,11 @@ __device__ static inline uint32_t moves_before(MoveRange range, uint32_t positio
     return low;
 }
 
+// Whether the segment is coded here, as far as is known.
+__device__ static __forceinline__ bool is_coded(const SegmentState &segment) {
+    return segment.changes && !segment.elsewhere;
+}
+
 __device__ static __forceinline__ SegmentState &segment_of(const Wave &wave, const cuda_block &block) {
     return wave.segment[block.segment - wave.first_segment];
 }
@@ -223,6 +277,7 @@ template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream);
 template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream);
 void encode_models(const Wave &wave, cudaStream_t stream);
 template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t stream);
+void encode_heads(const Wave &wave, cudaStream_t stream);
 void encode_measure(const Wave &wave, cudaStream_t stream);
 void encode_place(const Wave &wave, cudaStream_t stream);
 void encode_directories(const Wave &wave, cudaStream_t stream);

@@ -7,7 +7,8 @@
 #define SAMPLE_ELEMENTS (1u << 19)
 
 #define CHOOSE_THREADS 512u
-#define PRICE_LANES 4u // that price one pair
+#define PRICE_LANES 8u // that price one pair
+#define TEAMS (CHOOSE_THREADS / PRICE_LANES)
 #define GROUPS_MAX 128u
 #define NONE 0xffu
 
@@ -122,14 +123,17 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave
 
 // ---- classes: groups of cells are merged, the cheapest pair first, while a class less is worth it ----
 
-struct Chooser {
-    uint64_t pair[GROUPS_MAX * (GROUPS_MAX - 1) / 2]; // cost, then i and j: the least is the first of equals
-    uint64_t cost[GROUPS_MAX];
-    uint32_t seen[GROUPS_MAX], changed[GROUPS_MAX];
-    uint32_t size[GROUPS_MAX][SIZES];
+// Without history there are no more groups than exponents, and the less memory this takes the sooner some
+// processor has it to spare.
+template <uint32_t GROUPS> struct Chooser {
+    uint64_t pair[GROUPS * (GROUPS - 1) / 2]; // cost, then i and j: the least is the first of equals
+    uint64_t cost[GROUPS];
+    uint32_t seen[GROUPS], changed[GROUPS];
+    uint32_t size[GROUPS][SIZES];
     uint32_t log2[257];
-    uint16_t cell[GROUPS_MAX];
-    uint8_t merged_into[GROUPS_MAX], class_of[GROUPS_MAX];
+    uint16_t cell[GROUPS];
+    uint8_t merged_into[GROUPS], class_of[GROUPS];
+    uint8_t of[CELLS];
     uint32_t count;
     uint64_t best[CHOOSE_THREADS / WARP];
 };
@@ -141,29 +145,35 @@ __device__ static __forceinline__ uint32_t pair_index(uint32_t i, uint32_t j) { 
     return j * (j - 1) / 2 + i;
 }
 
-__device__ static uint64_t cost_of_count(const Chooser *chooser, uint32_t count, uint32_t total) {
-    if (!count || count >= total)
-        return 0;
-    return (uint64_t)count * (fixed_log2(chooser->log2, total) - fixed_log2(chooser->log2, count));
+template <uint32_t GROUPS>
+__device__ static __forceinline__ uint64_t cost_of_count(const Chooser<GROUPS> *chooser, uint32_t count, uint32_t total,
+                                                         uint32_t log2_total) {
+    return count && count < total ? (uint64_t)count * (log2_total - fixed_log2(chooser->log2, count)) : 0;
 }
 
 // The cost of one group, or of two as one, by PRICE_LANES lanes; all of them get it.
-__device__ static uint64_t price_group(const Chooser *chooser, uint32_t i, uint32_t j, bool two) {
+template <uint32_t GROUPS>
+__device__ static uint64_t price_group(const Chooser<GROUPS> *chooser, uint32_t i, uint32_t j, bool two) {
     const uint32_t turn = threadIdx.x % PRICE_LANES;
-    uint32_t seen = chooser->seen[i] + (two ? chooser->seen[j] : 0);
-    uint32_t changed = chooser->changed[i] + (two ? chooser->changed[j] : 0);
+    const uint32_t seen = chooser->seen[i] + (two ? chooser->seen[j] : 0);
+    const uint32_t changed = chooser->changed[i] + (two ? chooser->changed[j] : 0);
     uint64_t cost = 0;
 
-    if (turn == 0)
-        cost = cost_of_count(chooser, changed, seen) + cost_of_count(chooser, seen - changed, seen);
-    for (uint32_t s = turn; s < SIZES; s += PRICE_LANES)
-        cost += cost_of_count(chooser, chooser->size[i][s] + (two ? chooser->size[j][s] : 0), changed);
+    if (turn < 2) // those that change, those that do not
+        cost = cost_of_count(chooser, turn ? changed : seen - changed, seen, fixed_log2(chooser->log2, seen | !seen));
+    if (changed) {
+        const uint32_t log2_changed = fixed_log2(chooser->log2, changed);
+
+        for (uint32_t s = turn; s < SIZES; s += PRICE_LANES)
+            cost += cost_of_count(chooser, chooser->size[i][s] + (two ? chooser->size[j][s] : 0), changed, log2_changed);
+    }
     for (int by = PRICE_LANES / 2; by > 0; by /= 2)
         cost += __shfl_xor_sync(ALL_LANES, cost, by);
     return cost;
 }
 
-__device__ static void set_pair(Chooser *chooser, uint32_t i, uint32_t j, uint64_t together) {
+template <uint32_t GROUPS>
+__device__ static void set_pair(Chooser<GROUPS> *chooser, uint32_t i, uint32_t j, uint64_t together) {
     uint64_t apart = chooser->cost[i] + chooser->cost[j];
     uint32_t low = min(i, j), high = max(i, j);
 
@@ -172,7 +182,8 @@ __device__ static void set_pair(Chooser *chooser, uint32_t i, uint32_t j, uint64
 }
 
 // Each of the most seen cells becomes a group: its place is how many are seen more often.
-__device__ static void start_groups(Chooser *chooser, const uint32_t *totals, uint32_t cells) {
+template <uint32_t GROUPS>
+__device__ static void start_groups(Chooser<GROUPS> *chooser, const uint32_t *totals, uint32_t cells) {
     for (uint32_t cell = threadIdx.x; cell < cells; cell += CHOOSE_THREADS) {
         uint32_t place = 0;
 
@@ -181,7 +192,7 @@ __device__ static void start_groups(Chooser *chooser, const uint32_t *totals, ui
         for (uint32_t other = 0; other < cells; other++)
             place += totals[other] > totals[cell] || (totals[other] == totals[cell] && other < cell);
         atomicAdd(&chooser->count, 1u);
-        if (place >= GROUPS_MAX)
+        if (place >= GROUPS)
             continue;
         chooser->cell[place] = (uint16_t)cell;
         chooser->merged_into[place] = (uint8_t)place;
@@ -192,16 +203,17 @@ __device__ static void start_groups(Chooser *chooser, const uint32_t *totals, ui
     }
     __syncthreads();
     if (threadIdx.x == 0)
-        chooser->count = min(chooser->count, GROUPS_MAX);
+        chooser->count = min(chooser->count, GROUPS);
     __syncthreads();
 }
 
 // All threads come along, for the shuffles; those beyond the work do the first piece again.
-__device__ static void price_all(Chooser *chooser) {
-    const uint32_t teams = CHOOSE_THREADS / PRICE_LANES, team = threadIdx.x / PRICE_LANES;
+template <uint32_t GROUPS>
+__device__ static void price_all(Chooser<GROUPS> *chooser) {
+    const uint32_t team = threadIdx.x / PRICE_LANES;
     const uint32_t pairs = chooser->count * (chooser->count - 1) / 2;
 
-    for (uint32_t from = 0; from < chooser->count; from += teams) {
+    for (uint32_t from = 0; from < chooser->count; from += TEAMS) {
         uint32_t i = from + team < chooser->count ? from + team : 0;
         uint64_t cost = price_group(chooser, i, 0, false);
 
@@ -209,7 +221,7 @@ __device__ static void price_all(Chooser *chooser) {
             chooser->cost[i] = cost;
     }
     __syncthreads();
-    for (uint32_t from = 0; from < pairs; from += teams) {
+    for (uint32_t from = 0; from < pairs; from += TEAMS) {
         uint32_t p = from + team < pairs ? from + team : 0, j = 1;
 
         while (pair_index(0, j + 1) <= p)
@@ -222,7 +234,8 @@ __device__ static void price_all(Chooser *chooser) {
     __syncthreads();
 }
 
-__device__ static uint64_t cheapest(Chooser *chooser) {
+template <uint32_t GROUPS>
+__device__ static uint64_t cheapest(Chooser<GROUPS> *chooser) {
     const uint32_t pairs = chooser->count * (chooser->count - 1) / 2;
     uint64_t best = NO_PAIR;
 
@@ -239,52 +252,62 @@ __device__ static uint64_t cheapest(Chooser *chooser) {
     return best;
 }
 
-__device__ static void merge(Chooser *chooser, uint32_t i, uint32_t j) {
-    const uint32_t other = threadIdx.x / PRICE_LANES;
-
+// Warps without a group that is left have nothing to do.
+template <uint32_t GROUPS> __device__ static void merge(Chooser<GROUPS> *chooser, uint32_t i, uint32_t j) {
     for (uint32_t s = threadIdx.x; s < SIZES; s += CHOOSE_THREADS)
         chooser->size[i][s] += chooser->size[j][s];
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == SIZES) {
         chooser->seen[i] += chooser->seen[j];
         chooser->changed[i] += chooser->changed[j];
         chooser->merged_into[j] = (uint8_t)i;
     }
     __syncthreads();
-    uint64_t own = price_group(chooser, i, 0, false);
+    if (threadIdx.x / WARP == CHOOSE_THREADS / WARP - 1) {
+        uint64_t own = price_group(chooser, i, 0, false);
 
-    if (threadIdx.x == 0)
-        chooser->cost[i] = own;
+        if (lane_id() == 0)
+            chooser->cost[i] = own;
+    }
+    uint64_t together[GROUPS / TEAMS] = {};
+
+#pragma unroll
+    for (uint32_t turn = 0; turn < GROUPS / TEAMS; turn++) {
+        uint32_t other = TEAMS * turn + threadIdx.x / PRICE_LANES;
+        bool live = other < chooser->count && chooser->merged_into[other] == other && other != i;
+
+        if (__any_sync(ALL_LANES, live))
+            together[turn] = price_group(chooser, i, live ? other : i, true);
+    }
     __syncthreads();
-    bool live = other < chooser->count && chooser->merged_into[other] == other && other != i;
-    uint64_t together = price_group(chooser, i, live ? other : i, true);
+#pragma unroll
+    for (uint32_t turn = 0; turn < GROUPS / TEAMS; turn++) {
+        uint32_t other = TEAMS * turn + threadIdx.x / PRICE_LANES;
 
-    if (threadIdx.x % PRICE_LANES == 0 && other < chooser->count) {
-        if (live)
-            set_pair(chooser, i, other, together);
+        if (threadIdx.x % PRICE_LANES || other >= chooser->count)
+            continue;
+        if (chooser->merged_into[other] == other && other != i)
+            set_pair(chooser, i, other, together[turn]);
         if (other != j)
             chooser->pair[pair_index(min(j, other), max(j, other))] = NO_PAIR;
     }
     __syncthreads();
 }
 
-// Classes are numbered by their rate of change.
-__device__ static void number_classes(Chooser *chooser, SegmentState *to) {
+// Classes are numbered by their rate of change, which is kept where the costs were.
+template <uint32_t GROUPS>
+__device__ static void number_classes(Chooser<GROUPS> *chooser, SegmentState *to) {
+    uint64_t *rates = chooser->cost;
+
+    for (uint32_t i = threadIdx.x; i < chooser->count; i += CHOOSE_THREADS)
+        rates[i] = chooser->merged_into[i] == i ? ((uint64_t)chooser->changed[i] << 32) / chooser->seen[i] : NO_PAIR;
+    __syncthreads();
     for (uint32_t i = threadIdx.x; i < chooser->count; i += CHOOSE_THREADS) {
         uint32_t place = 0;
 
-        if (chooser->merged_into[i] != i)
-            continue;
-        uint64_t rate = ((uint64_t)chooser->changed[i] << 32) / chooser->seen[i];
-
-        for (uint32_t other = 0; other < chooser->count; other++) {
-            if (chooser->merged_into[other] != other)
-                continue;
-            uint64_t that = ((uint64_t)chooser->changed[other] << 32) / chooser->seen[other];
-
-            place += that < rate || (that == rate && other < i);
-        }
+        for (uint32_t other = 0; other < chooser->count; other++)
+            place += rates[other] < rates[i] || (rates[other] == rates[i] && other < i);
         chooser->class_of[i] = (uint8_t)place;
-        if (2 * (uint64_t)chooser->changed[i] > chooser->seen[i])
+        if (chooser->merged_into[i] == i && 2 * (uint64_t)chooser->changed[i] > chooser->seen[i])
             atomicMin(&to->flipped, place);
     }
     __syncthreads();
@@ -293,22 +316,24 @@ __device__ static void number_classes(Chooser *chooser, SegmentState *to) {
 
         while (chooser->merged_into[root] != root)
             root = chooser->merged_into[root];
-        to->of[chooser->cell[i]] = chooser->class_of[root];
+        chooser->of[chooser->cell[i]] = chooser->class_of[root];
     }
     __syncthreads();
 }
 
-// Cells that the sample did not show go with their neighbour in the exponent.
-__device__ static void fill_unseen(uint8_t *of) {
-    uint8_t last = NONE;
+// Cells that the sample did not show go with their neighbour in the exponent: the next lower one that it
+// showed or, if there is none, the next higher one. A warp for each bucket.
+__device__ static void fill_unseen(const uint8_t *from, uint8_t *to) {
+    const uint32_t lane = lane_id();
+    const uint64_t low = __ballot_sync(ALL_LANES, from[lane] != NONE);
+    const uint64_t seen = (uint64_t)__ballot_sync(ALL_LANES, from[WARP + lane] != NONE) << WARP | low;
 
-    for (uint32_t e = 0; e < EXPONENT_CELLS; e++) {
-        last = of[e] == NONE ? last : of[e];
-        of[e] = last;
-    }
-    for (uint32_t e = EXPONENT_CELLS; e-- > 0;) {
-        last = of[e] == NONE ? last : of[e];
-        of[e] = last == NONE ? 0 : last;
+    static_assert(EXPONENT_CELLS == 2 * WARP, "two cells for each lane");
+    for (uint32_t e = lane; e < EXPONENT_CELLS; e += WARP) {
+        const uint64_t upto = seen & (~UINT64_C(0) >> (63 - e));
+        const uint32_t like = upto ? log2_floor(upto) : (uint32_t)__ffsll((long long)seen) - 1;
+
+        to[e] = seen ? from[like] : 0;
     }
 }
 
@@ -326,8 +351,8 @@ __device__ static uint64_t sampled_elements(const Wave &wave, const cuda_segment
     return warp_sum(sampled);
 }
 
-__global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wave) {
-    DYNAMIC_SHARED(Chooser, chooser);
+template <uint32_t GROUPS> __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wave) {
+    DYNAMIC_SHARED(Chooser<GROUPS>, chooser);
     const cuda_segment segment = wave.segments[blockIdx.x];
     SegmentState *to = &wave.segment[blockIdx.x];
     const uint64_t sampled = sampled_elements(wave, segment);
@@ -337,7 +362,7 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wav
     for (uint32_t i = threadIdx.x; i < 257; i += CHOOSE_THREADS)
         chooser->log2[i] = log2_table[i];
     for (uint32_t i = threadIdx.x; i < CELLS; i += CHOOSE_THREADS)
-        to->of[i] = NONE;
+        chooser->of[i] = NONE;
     if (threadIdx.x == 0) {
         chooser->count = 0;
         to->flipped = CLASSES + 1;
@@ -355,8 +380,8 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wav
         merge(chooser, (uint32_t)pair / GROUPS_MAX % GROUPS_MAX, (uint32_t)pair % GROUPS_MAX);
     }
     number_classes(chooser, to);
-    if (threadIdx.x < wave.cells / EXPONENT_CELLS)
-        fill_unseen(to->of + EXPONENT_CELLS * threadIdx.x);
+    if (threadIdx.x / WARP < wave.cells / EXPONENT_CELLS)
+        fill_unseen(chooser->of + EXPONENT_CELLS * (threadIdx.x / WARP), to->of + EXPONENT_CELLS * (threadIdx.x / WARP));
     if (threadIdx.x == 0) {
         to->classes = max(alive, 1u);
         to->flipped = min(to->flipped, to->classes);
@@ -366,7 +391,10 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS) choose_classes(Wave wav
 template <unsigned W> void encode_classes(const Wave &wave, cudaStream_t stream) {
     cudaMemsetAsync(wave.samples, 0, SAMPLE_COUNTERS(wave.cells) * wave.segment_count * 4, stream);
     launch(sample_blocks<W>, wave.block_count, SAMPLE_THREADS, 0, stream, wave);
-    launch(choose_classes, wave.segment_count, CHOOSE_THREADS, sizeof(Chooser), stream, wave);
+    if (wave.cells > EXPONENT_CELLS)
+        launch(choose_classes<GROUPS_MAX>, wave.segment_count, CHOOSE_THREADS, sizeof(Chooser<GROUPS_MAX>), stream, wave);
+    else
+        launch(choose_classes<EXPONENT_CELLS>, wave.segment_count, CHOOSE_THREADS, sizeof(Chooser<EXPONENT_CELLS>), stream, wave);
 }
 
 template void encode_classes<1>(const Wave &, cudaStream_t);

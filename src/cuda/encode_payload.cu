@@ -1,125 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twin: code/payload_write.c. The eight states do not depend on each other, only where their bits end up
-// depends on all of them. So each number is coded first, a thread for each state, which leaves beside it
+// depends on all of them. So each number is coded first, a warp for each block, which leaves beside it
 // the bits that its state puts out; then all bits are put where they belong, a warp for each list.
 #include "cuda/encode.cuh"
 
-#define CODE_THREADS 128u
+#define CODE_THREADS 64u
 #define PACK_THREADS 128u
 
 // ---- coding ----
 
-// Numbers that a state looks up at a time, so that only the states themselves wait for each other.
-#define BATCH 8u
+// A warp for each block. 32 numbers go through it at a time, one to a lane, and the lane finds out what its
+// symbol does to a state; then the states, each of which is in four lanes, run through four numbers each. They
+// wait for nothing but themselves: numbers are fetched two rounds ahead, symbols looked up one ahead.
+template <unsigned W> struct Round {
+    Token<W> token;
+    uint32_t place; // in the pool
+    uint32_t list;
+    uint32_t count; // of the whole warp: 32, in the first round of a list perhaps fewer; 0: there is none
+};
 
-template <unsigned W> struct Batch {
-    Token<W> token[BATCH];
+// The numbers of a block, from the last list's last ones to the first's first.
+template <unsigned W> struct Source {
+    const Tokens<W> tokens;
+    uint32_t counts;          // of the list of this lane's number
+    uint32_t list, end, left; // the list, where it begins, and what is left of it
+    uint32_t page, base;      // where this lane was last
 
-    // The last `BATCH` of a state's first `left` numbers, the very last one first.
-    __device__ __forceinline__ void load(const Token<W> *tokens, uint32_t left) {
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            if (i < left)
-                token[i] = tokens[STREAM_STATES * (left - 1 - i)];
+    __device__ __forceinline__ Source(const Wave &wave, uint32_t b, const SegmentState &segment)
+        : tokens(wave, b), counts(numbers_of_list(wave.block[b], segment.classes, segment.flipped, lane_id())),
+          list(LISTS), end(wave.block[b].tokens), left(0), page(PAGES_OF_BLOCK), base(0) {}
+
+    __device__ __forceinline__ uint32_t place(uint32_t i) {
+        if (i / (2 * PAGE_SLOTS) != page) {
+            page = i / (2 * PAGE_SLOTS);
+            base = 2 * tokens.pages[page];
+        }
+        return base + i % (2 * PAGE_SLOTS);
+    }
+
+    __device__ __forceinline__ void load(Round<W> *to) {
+        while (!left && list) {
+            left = __shfl_sync(ALL_LANES, counts, (int)--list);
+            end -= left;
+        }
+        to->list = list;
+        to->count = left ? (left - 1) % WARP + 1 : 0;
+        left -= to->count;
+        if (lane_id() < to->count) {
+            to->place = place(end + left + lane_id());
+            to->token = tokens.pool[to->place];
         }
     }
 };
 
-template <unsigned W> __device__ static __forceinline__ Symbol symbol_of(Token<W> token, bool gap) {
-    return gap ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
-}
+// What a symbol does to a state, in one word: SymbolStep's bits, and its offset above them.
+#define STEP_BITS 20u
 
-__device__ static __forceinline__ uint32_t next_state(const EncodeTables *tables, SymbolStep step, uint32_t state,
-                                                      uint32_t *out) {
-    *out = (state + step.bits) >> 16;
-    return tables->next[(int32_t)(state >> *out) + step.offset];
+struct Look {
+    uint32_t step, extra;
+};
+
+__device__ static __forceinline__ const EncodeTables &tables_of(const SegmentState &segment, uint32_t list) {
+    return list % 2 ? segment.values[list / 2] : segment.gaps[list / 2];
 }
 
 template <unsigned W>
-__device__ static __forceinline__ uint32_t code_one(Token<W> *at, const EncodeTables *tables, bool gaps, uint32_t *state) {
-    Token<W> token = *at;
-    Symbol symbol = symbol_of(token, gaps);
-    uint32_t out, next = next_state(tables, tables->symbol[symbol.symbol], *state, &out);
+__device__ static __forceinline__ Look look_up(const SegmentState &segment, const Round<W> &round) {
+    if (lane_id() >= round.count)
+        return {0, 0};
+    const Symbol symbol =
+        round.list % 2 ? value_symbol(round.token.number()) : gap_symbol((uint32_t)round.token.number());
+    const uint2 step = __ldg((const uint2 *)&tables_of(segment, round.list).symbol[symbol.symbol]);
 
-    token.put(*state & ((1u << out) - 1), out);
-    *at = token;
-    *state = next;
-    return out + symbol.extra;
+    return {step.x | step.y << STEP_BITS, symbol.extra};
 }
 
-// From the last number of this thread's state to its first.
+// Runs the states, and puts beside the numbers what they put out. Returns how many bits this lane's takes.
 template <unsigned W>
-__device__ static uint32_t code_list(Token<W> *tokens, uint32_t count, const EncodeTables *tables, bool gaps,
-                                     uint32_t *state) {
-    const uint32_t turn = threadIdx.x % STREAM_STATES;
-    uint32_t s = *state, bits = 0, left = count > turn ? (count - turn - 1) / STREAM_STATES + 1 : 0;
-    Batch<W> next;
+__device__ static __forceinline__ uint32_t code_round(const SegmentState &segment, const Tokens<W> &tokens,
+                                                      Round<W> *round, Look look, uint32_t *state) {
+    const uint16_t *next = tables_of(segment, round->list).next;
+    const uint32_t lane = lane_id(), turn = lane % STREAM_STATES, group = lane / STREAM_STATES;
+    uint32_t s = *state, own = 0, own_out = 0;
 
-    tokens += turn;
-    next.load(tokens, left);
-    for (; left >= BATCH; left -= BATCH) {
-        Batch<W> batch = next;
-        SymbolStep step[BATCH];
-
-        next.load(tokens, left - BATCH);
 #pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            Symbol symbol = symbol_of(batch.token[i], gaps);
+    for (uint32_t j = WARP / STREAM_STATES; j-- > 0;) {
+        const uint32_t step = __shfl_sync(ALL_LANES, look.step, (int)(STREAM_STATES * j + turn));
 
-            step[i] = tables->symbol[symbol.symbol];
-            bits += symbol.extra;
+        if (STREAM_STATES * j + turn < round->count) {
+            const uint32_t out = (s + (step & ((1u << STEP_BITS) - 1))) >> 16;
+
+            own = group == j ? s : own;
+            own_out = group == j ? out : own_out;
+            s = __ldg(&next[(int32_t)(s >> out) + ((int32_t)step >> STEP_BITS)]);
         }
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++) {
-            uint32_t out, after = next_state(tables, step[i], s, &out);
-
-            batch.token[i].put(s & ((1u << out) - 1), out);
-            bits += out;
-            s = after;
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < BATCH; i++)
-            tokens[STREAM_STATES * (left - 1 - i)] = batch.token[i];
     }
-    while (left-- > 0)
-        bits += code_one<W>(tokens + STREAM_STATES * left, tables, gaps, &s);
     *state = s;
-    return bits;
+    if (lane >= round->count)
+        return 0;
+    round->token.put(own & ((1u << own_out) - 1), own_out);
+    tokens.pool[round->place] = round->token;
+    return own_out + look.extra;
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
-    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / STREAM_STATES;
-    const bool active = b < wave.block_count && wave.block[b].tokens;
-    uint32_t state = TANS_STATES, total = 0;
+    const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / WARP, lane = lane_id();
 
-    if (*wave.overflow)
+    if (b >= wave.block_count || *wave.overflow)
         return;
-    BlockState &block = wave.block[active ? b : 0];
-    const SegmentState &segment = segment_of(wave, wave.blocks[active ? b : 0]);
-    Token<W> *end = (Token<W> *)wave.tokens + block.first_token + block.tokens;
+    BlockState &block = wave.block[b];
+    const SegmentState &segment = segment_of(wave, wave.blocks[b]);
+    uint32_t state = TANS_STATES, total = 0, bits = 0;
 
-    for (uint32_t list = LISTS; list-- > 0;) {
-        uint32_t count = active ? numbers_of_list(block, segment.classes, segment.flipped, list) : 0;
-        const EncodeTables *tables = list % 2 ? &segment.values[list / 2] : &segment.gaps[list / 2];
+    if (!block.tokens || !is_coded(segment))
+        return;
+    Source<W> source(wave, b, segment);
+    Round<W> now = {}, next = {}, later = {};
 
-        end -= count;
-        uint32_t bits = count ? code_list<W>(end, count, tables, list % 2 == 0, &state) : 0;
+    source.load(&now);
+    source.load(&next);
+    Look look = look_up(segment, now);
 
-        for (int by = STREAM_STATES / 2; by > 0; by /= 2)
-            bits += __shfl_xor_sync(ALL_LANES, bits, by);
-        if (active && threadIdx.x % STREAM_STATES == 0)
+    while (now.count) {
+        const uint32_t list = now.list;
+
+        source.load(&later);
+        const Look ahead = look_up(segment, next);
+
+        bits += code_round(segment, source.tokens, &now, look, &state);
+        now = next;
+        next = later;
+        look = ahead;
+        if (now.count && now.list == list)
+            continue;
+        bits = warp_sum(bits);
+        if (lane == 0)
             block.bits[list] = bits;
         total += bits;
+        bits = 0;
     }
-    if (active) {
-        block.states[threadIdx.x % STREAM_STATES] = state - TANS_STATES;
+    if (lane < STREAM_STATES)
+        block.states[lane] = state - TANS_STATES;
+    if (lane == 0)
         block.bytes = (total + STREAM_STATES * TANS_LOG + 1 + 7) / 8;
-    }
 }
 
 template <unsigned W> void encode_payload_code(const Wave &wave, cudaStream_t stream) {
-    launch(code_blocks<W>, (wave.block_count * STREAM_STATES + CODE_THREADS - 1) / CODE_THREADS, CODE_THREADS, 0,
-           stream, wave);
+    launch(code_blocks<W>, (wave.block_count * WARP + CODE_THREADS - 1) / CODE_THREADS, CODE_THREADS, 0, stream, wave);
 }
 
 // ---- packing ----
@@ -184,7 +211,7 @@ __device__ static __forceinline__ uint32_t bits_of(Token<W> token, bool gap, uin
 template <unsigned W> constexpr uint32_t TOGETHER = W <= 2 ? 4 : 1;
 
 template <unsigned W>
-__device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_t count, bool gaps) {
+__device__ static void pack_list(Packer *packer, const Tokens<W> &tokens, uint32_t first, uint32_t count, bool gaps) {
     constexpr uint32_t each = TOGETHER<W>, puts = (each + 1) / 2;
 
     for (uint32_t done = 0; done < count; done += each * WARP) {
@@ -195,7 +222,7 @@ __device__ static void pack_list(Packer *packer, const Token<W> *tokens, uint32_
         for (uint32_t i = 0; i < each; i++) { // the last number comes first
             if (from + i < count) {
                 uint64_t bits;
-                uint32_t more = bits_of<W>(tokens[count - 1 - from - i], gaps, &bits, &high);
+                uint32_t more = bits_of<W>(tokens[first + count - 1 - from - i], gaps, &bits, &high);
 
                 value[i / 2] |= bits << length[i / 2];
                 length[i / 2] += more;
@@ -239,13 +266,13 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
     const uint32_t warp = threadIdx.x / WARP, lane = lane_id();
     const BlockState &block = wave.block[blockIdx.x];
 
-    if (!block.tokens || *wave.overflow)
+    if (!block.tokens || !is_coded(segment_of(wave, wave.blocks[blockIdx.x])) || *wave.overflow)
         return;
     for (uint32_t i = lane; i < RING; i += WARP)
         rings[warp][i] = 0;
     __syncwarp();
     const SegmentState &segment = segment_of(wave, wave.blocks[blockIdx.x]);
-    const Token<W> *tokens = (const Token<W> *)wave.tokens + block.first_token;
+    const Tokens<W> tokens(wave, blockIdx.x);
     uint8_t *payload = wave.output + segment.offset + segment.header_bytes + block.payload;
     uint32_t count = numbers_of_list(block, segment.classes, segment.flipped, lane), bits = block.bits[lane];
     uint32_t from = sum_up(count) - count, upto = sum_up(bits), total = __shfl_sync(ALL_LANES, upto, 31);
@@ -254,7 +281,7 @@ template <unsigned W> __global__ static void __launch_bounds__(PACK_THREADS) pac
         uint32_t here = __shfl_sync(ALL_LANES, count, (int)list);
         Packer packer = packer_at(rings[warp], payload, total - __shfl_sync(ALL_LANES, upto, (int)list));
 
-        pack_list<W>(&packer, tokens + __shfl_sync(ALL_LANES, from, (int)list), here, list % 2 == 0);
+        pack_list<W>(&packer, tokens, __shfl_sync(ALL_LANES, from, (int)list), here, list % 2 == 0);
         if (here)
             flush(&packer, packer.bit / 32 + 1);
     }

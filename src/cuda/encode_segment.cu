@@ -307,8 +307,11 @@ __global__ static void __launch_bounds__(THREADS) write_directories(Wave wave) {
     }
 }
 
-void encode_measure(const Wave &wave, cudaStream_t stream) {
+void encode_heads(const Wave &wave, cudaStream_t stream) {
     launch(write_heads, wave.segment_count, WARP, 0, stream, wave);
+}
+
+void encode_measure(const Wave &wave, cudaStream_t stream) {
     launch(measure_segments, wave.segment_count, THREADS, 0, stream, wave);
 }
 

@@ -5,68 +5,22 @@
 
 #define THREADS 256u
 #define WARPS (THREADS / WARP)
-#define PREFIX_THREADS 1024u
-#define SORT_SMALL 4096u // most blocks have fewer changes, and are sorted several to a processor
 
 #define LARGE_BLOCKS 132u // one to a processor
 
-// ---- where the numbers of each block go ----
+// ---- room for the numbers ----
 
-__device__ static uint32_t numbers_of(const BlockState &block, const SegmentState &segment) {
-    uint32_t count = 0;
+// Two numbers take the place of a change, and in a flipped class of an element that does not change: of those
+// there can be more than pages were taken for. False if they have no room.
+__device__ static bool extend_pages(const Wave &wave, uint32_t b, uint32_t changes, uint32_t tokens) {
+    uint32_t *pages = wave.pages + (size_t)PAGES_OF_BLOCK * b;
+    uint32_t count = (changes + PAGE_SLOTS - 1) / PAGE_SLOTS;
 
-    for (uint32_t k = 0; k < segment.classes; k++)
-        count += events_of(block, segment.flipped, k) + block.changes[k];
-    return count;
-}
-
-// How many numbers there are, and who codes them.
-template <unsigned W> __global__ static void mark_elsewhere(Wave wave) {
-    uint32_t b = blockIdx.x * blockDim.x + threadIdx.x;
-
-    if (b >= wave.block_count)
-        return;
-    uint32_t s = wave.blocks[b].segment - wave.first_segment;
-
-    wave.block[b].tokens = numbers_of(wave.block[b], wave.segment[s]);
-    if (wave.block[b].changed > SORT_SMALL)
-        wave.large[atomicAdd(wave.large_count, 1u)] = b;
-    if (wave.block[b].changed > SORT_LARGE<W> || wave.segment[s].changes * MANY_OF >= wave.segments[s].elements)
-        wave.segment[s].elsewhere = 1;
-}
-
-// Segments that the CPU codes, or that do not change, take no room.
-__global__ static void __launch_bounds__(PREFIX_THREADS) place_tokens(Wave wave) {
-    __shared__ uint64_t warp_sums[PREFIX_THREADS / WARP];
-    const uint32_t each = (wave.block_count + PREFIX_THREADS - 1) / PREFIX_THREADS;
-    const uint32_t from = min(each * threadIdx.x, wave.block_count), end = min(from + each, wave.block_count);
-    uint64_t sum = 0;
-
-    for (uint32_t b = from; b < end; b++) {
-        const SegmentState &segment = segment_of(wave, wave.blocks[b]);
-
-        if (segment.elsewhere || !segment.changes)
-            wave.block[b].tokens = 0;
-        sum += wave.block[b].tokens;
+    for (; 2 * PAGE_SLOTS * count < tokens; count++) {
+        if (count == PAGES_OF_BLOCK || !take_page(wave, slots_of_page(wave.blocks[b], count), &pages[count]))
+            return false;
     }
-    uint64_t upto = sum_up(sum);
-
-    if (lane_id() == WARP - 1)
-        warp_sums[threadIdx.x / WARP] = upto;
-    __syncthreads();
-    uint64_t at = upto - sum, total = 0;
-
-    for (uint32_t warp = 0; warp < PREFIX_THREADS / WARP; warp++) {
-        if (warp < threadIdx.x / WARP)
-            at += warp_sums[warp];
-        total += warp_sums[warp];
-    }
-    for (uint32_t b = from; b < end; b++) {
-        wave.block[b].first_token = at;
-        at += wave.block[b].tokens;
-    }
-    if (threadIdx.x == 0 && total > wave.token_limit)
-        atomicOr(wave.overflow, FULL_POOL);
+    return true;
 }
 
 // ---- sorting ----
@@ -79,6 +33,7 @@ template <unsigned W, uint32_t ROOM> struct SortShared {
     uint32_t counts[WARPS][CLASSES]; // then where the next entry of a warp and class goes
     uint32_t start[CLASSES + 1];     // of each class among the sorted changes
     uint32_t gaps_at[CLASSES], values_at[CLASSES];
+    bool wanted, fits;
 };
 
 // Lanes of this lane's key, given everybody's; keys have four bits.
@@ -105,21 +60,17 @@ __device__ static __forceinline__ Keys ballot_keys(uint32_t key, bool valid) {
     return keys;
 }
 
-__device__ static __forceinline__ uint32_t page_place(const Wave &wave, uint32_t b, uint32_t entry) {
-    return wave.pages[(size_t)PAGES_OF_BLOCK * b + entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES;
-}
-
 // Each warp has a run of the entries, so that equal classes stay in order.
 template <unsigned W, uint32_t ROOM>
 __device__ static void sort_changes(const Wave &wave, uint32_t b, uint32_t n, SortShared<W, ROOM> *shared) {
-    typedef typename element<W>::type T;
+    const uint32_t *pages = wave.pages + (size_t)PAGES_OF_BLOCK * b;
     const uint32_t run = (n + THREADS - 1) / THREADS * WARP, warp = threadIdx.x / WARP, lane = lane_id();
     const uint32_t from = min(run * warp, n), end = min(from + run, n), own = lane % CLASSES;
     uint32_t count = 0;
 
     for (uint32_t i = from; i < end; i += WARP) {
         bool valid = i + lane < end;
-        uint32_t entry = valid ? wave.entries[page_place(wave, b, i + lane)] : 0;
+        uint32_t entry = valid ? (uint32_t)slot_at<W>(wave, pages, i + lane)->change.entry : 0;
 
         count += (uint32_t)__popc(ballot_keys(entry >> RANK_BITS, valid).equal(own));
     }
@@ -151,15 +102,18 @@ __device__ static void sort_changes(const Wave &wave, uint32_t b, uint32_t n, So
 
     for (uint32_t i = from; i < end; i += WARP) {
         bool valid = i + lane < end;
-        uint32_t place = valid ? page_place(wave, b, i + lane) : 0;
-        uint32_t entry = valid ? wave.entries[place] : 0;
+        decltype(Slot<W>::change) change = {0, 0};
+
+        if (valid)
+            change = slot_at<W>(wave, pages, i + lane)->change;
+        const uint32_t entry = (uint32_t)change.entry;
         Keys keys = ballot_keys(entry >> RANK_BITS, valid);
         uint32_t to = __shfl_sync(ALL_LANES, next, (int)(entry >> RANK_BITS)) +
                       (uint32_t)__popc(keys.equal(entry >> RANK_BITS) & ((1u << lane) - 1));
 
         if (valid) {
             shared->entry[to] = entry;
-            shared->value[to] = ((const T *)wave.values)[place];
+            shared->value[to] = (typename element<W>::type)change.value;
         }
         next += (uint32_t)__popc(keys.equal(own));
     }
@@ -178,7 +132,7 @@ __device__ static __forceinline__ uint32_t rank_of(uint32_t entry) {
 // Gaps of classes that are not flipped, and all values. Whole warps, for the votes.
 template <unsigned W, uint32_t ROOM>
 __device__ static void put_changes(const SegmentState &segment, uint32_t n, SortShared<W, ROOM> *shared,
-                                   Token<W> *tokens) {
+                                   const Tokens<W> &tokens) {
     for (uint32_t i = threadIdx.x; i < (n + WARP - 1) / WARP * WARP; i += THREADS) {
         bool valid = i < n;
         uint32_t entry = valid ? shared->entry[i] : 0, k = entry >> RANK_BITS, in_class = i - shared->start[k];
@@ -218,7 +172,7 @@ __device__ static uint32_t changes_before(const SortShared<W, ROOM> *shared, uin
 // In a flipped class the gaps count changes between elements that do not change.
 template <unsigned W, uint32_t ROOM>
 __device__ static void put_flipped(const BlockState &block, const SegmentState &segment,
-                                   SortShared<W, ROOM> *shared, Token<W> *tokens) {
+                                   SortShared<W, ROOM> *shared, const Tokens<W> &tokens) {
     for (uint32_t k = segment.flipped; k < segment.classes; k++) {
         uint32_t events = block.seen[k] - block.changes[k];
 
@@ -233,9 +187,9 @@ __device__ static void put_flipped(const BlockState &block, const SegmentState &
 
 template <unsigned W, uint32_t ROOM>
 __device__ static void sort_block(const Wave &wave, uint32_t b, SortShared<W, ROOM> *shared) {
-    const BlockState &block = wave.block[b];
+    BlockState &block = wave.block[b];
     SegmentState &segment = segment_of(wave, wave.blocks[b]);
-    Token<W> *tokens = (Token<W> *)wave.tokens + block.first_token;
+    const Tokens<W> tokens(wave, b);
 
     for (uint32_t i = threadIdx.x; i < CLASSES * VALUE_SYMBOLS; i += THREADS)
         (&shared->symbols[0][0])[i] = 0;
@@ -248,8 +202,16 @@ __device__ static void sort_block(const Wave &wave, uint32_t b, SortShared<W, RO
 
         shared->gaps_at[k] = upto - events - changes;
         shared->values_at[k] = upto - changes;
+        if (threadIdx.x == CLASSES - 1) {
+            shared->fits = extend_pages(wave, b, block.changed, upto);
+            block.tokens = shared->fits ? upto : 0;
+            if (!shared->fits) // a smaller wave may have room, or it is the CPU's
+                segment.elsewhere = 1;
+        }
     }
     __syncthreads();
+    if (!shared->fits)
+        return;
     sort_changes(wave, b, block.changed, shared);
     put_changes(segment, block.changed, shared, tokens);
     put_flipped(block, segment, shared, tokens);
@@ -260,14 +222,29 @@ __device__ static void sort_block(const Wave &wave, uint32_t b, SortShared<W, RO
     }
     if (threadIdx.x < CLASSES && shared->largest[threadIdx.x])
         atomicMax(&segment.largest_gap[threadIdx.x], shared->largest[threadIdx.x]);
+}
+
+// Whether a block is to be sorted. Where much of the segment changes the CPU has it. Others may change their
+// minds meanwhile, so one thread looks for all.
+template <unsigned W, uint32_t ROOM>
+__device__ static bool is_wanted(const Wave &wave, uint32_t b, SortShared<W, ROOM> *shared) {
+    SegmentState &segment = segment_of(wave, wave.blocks[b]);
+
+    __syncthreads(); // what the last block left in shared memory is read
+    if (threadIdx.x == 0) {
+        if (segment.changes * MANY_OF >= wave.segments[wave.blocks[b].segment - wave.first_segment].elements)
+            segment.elsewhere = 1;
+        shared->wanted = is_coded(segment) && !*wave.overflow && wave.block[b].changed <= ROOM;
+    }
     __syncthreads();
+    return shared->wanted;
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_small(Wave wave) {
     typedef SortShared<W, SORT_SMALL> Shared;
     DYNAMIC_SHARED(Shared, shared);
 
-    if (wave.block[blockIdx.x].tokens && wave.block[blockIdx.x].changed <= SORT_SMALL && !*wave.overflow)
+    if (is_wanted(wave, blockIdx.x, shared))
         sort_block(wave, blockIdx.x, shared);
 }
 
@@ -276,18 +253,18 @@ template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_lar
     typedef SortShared<W, SORT_LARGE<W>> Shared;
     DYNAMIC_SHARED(Shared, shared);
 
-    for (uint32_t i = blockIdx.x; i < *wave.large_count && !*wave.overflow; i += gridDim.x) {
-        if (wave.block[wave.large[i]].tokens)
+    for (uint32_t i = blockIdx.x; i < *wave.large_count; i += gridDim.x) {
+        if (is_wanted(wave, wave.large[i], shared))
             sort_block(wave, wave.large[i], shared);
     }
 }
 
+// The large ones take the memory of whole processors, so nobody is called for them without need.
 template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream) {
-    launch(mark_elsewhere<W>, (wave.block_count + THREADS - 1) / THREADS, THREADS, 0, stream, wave);
-    launch(place_tokens, 1, PREFIX_THREADS, 0, stream, wave);
     launch(sort_small<W>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_SMALL>), stream, wave);
-    launch(sort_large<W>, wave.block_count < LARGE_BLOCKS ? wave.block_count : LARGE_BLOCKS, THREADS, sizeof(SortShared<W, SORT_LARGE<W>>), stream,
-           wave);
+    if (wave.sort_large)
+        launch(sort_large<W>, wave.block_count < LARGE_BLOCKS ? wave.block_count : LARGE_BLOCKS, THREADS,
+               sizeof(SortShared<W, SORT_LARGE<W>>), stream, wave);
 }
 
 template void encode_sort<1>(const Wave &, cudaStream_t);

@@ -11,11 +11,13 @@
 #include <vector>
 
 #define DEFAULT_SHARE 35u       // thousandths
-#define PIPELINE 4u             // waves on their way, at most
-#define WAVE_LEAST (UINT64_C(1) << 26) // bytes; smaller ones do not fill a GPU
-#define WAVES_USUAL 10u
+#define PIPELINE 4u             // waves on their way, at most ...
+#define PIPELINE_USUAL 3u       // ... and as a rule: one is scanned, one finished, one begins
+#define WAVE_LEAST (UINT64_C(1) << 27) // bytes; smaller ones do not fill a GPU
+#define WAVE_OF_REST 2u         // a wave is that part of what is left: nothing hides the end of the last one
+#define CHANGED_USUAL 50u       // one element in so many, as long as nothing is known
 #define CHANGES_LEAST (1u << 16)
-#define ROOM_FOR_MORE 5 / 4 // changes than the last time
+#define ROOM_FOR_MORE 9 / 8     // changes than the last time
 #define OUTPUT_SHARE 128u       // of the state's bytes, to begin with
 #define OUTPUT_LEAST (1u << 20) // bytes
 #define OUTPUT_SLACK 64u        // words are written and read a bit beyond
@@ -31,19 +33,25 @@ struct WaveMemory {
     DeviceArray<uint32_t> samples;
     DeviceArray<SegmentState> segments;
     DeviceArray<BlockState> blocks;
-    DeviceArray<uint32_t> entries, pages, large;
-    DeviceArray<uint8_t> values, tokens;
-    DeviceArray<uint32_t> counters; // COUNTERS: entries used, overflow, large blocks
-    cudaStream_t stream = nullptr;
+    DeviceArray<uint8_t> slots;
+    DeviceArray<uint32_t> pages, large;
+    DeviceArray<uint32_t> counters; // COUNTERS: slots used, overflow, large blocks
+    cudaStream_t stream = nullptr; // of all stages but the scan: short kernels, which go first
+    cudaStream_t beside = nullptr; // of such as others do not wait for
+    cudaStream_t scan = nullptr;
+    cudaEvent_t step = nullptr; // from one to the other
 
     ~WaveMemory() {
-        if (stream)
-            cudaStreamDestroy(stream);
+        for (cudaStream_t one : {stream, beside, scan}) {
+            if (one)
+                cudaStreamDestroy(one);
+        }
+        if (step)
+            cudaEventDestroy(step);
     }
 
     size_t bytes() const {
-        return samples.bytes() + segments.bytes() + blocks.bytes() + entries.bytes() + pages.bytes() + large.bytes() +
-               values.bytes() + tokens.bytes();
+        return samples.bytes() + segments.bytes() + blocks.bytes() + slots.bytes() + pages.bytes() + large.bytes();
     }
 };
 
@@ -52,7 +60,8 @@ struct cuda_encoder {
     std::vector<cuda_block> blocks;
     uint32_t pieces;
     uint64_t state_bytes;
-    uint64_t last_changes = 0; // of the run before: the next one will not be far
+    std::vector<uint64_t> last_changes; // of the run before, by segment: the next one will not be far
+    bool sort_large = true;             // some block had many, or nothing is known
     cuda_encoder_options options;
     bool plan_is_new = true; // not on the device yet
 
@@ -114,11 +123,14 @@ static void take_plan(cuda_encoder *encoder, const cuda_plan *plan) {
     encoder->state_bytes = 0;
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
+    encoder->last_changes.clear();
+    encoder->sort_large = true;
     encoder->plan_is_new = true;
 }
 
 enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_options *options, cuda_encoder **ret_encoder) {
     cuda_encoder *encoder = new (std::nothrow) cuda_encoder();
+    int first = 0, last = 0;
 
     if (!encoder)
         return ULP_E_NOMEM;
@@ -127,8 +139,13 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     cudaEventCreateWithFlags(&encoder->begun, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&encoder->placed, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&encoder->done, cudaEventDisableTiming);
-    for (WaveMemory &memory : encoder->memory)
-        cudaStreamCreateWithFlags(&memory.stream, cudaStreamNonBlocking);
+    cudaDeviceGetStreamPriorityRange(&last, &first);
+    for (WaveMemory &memory : encoder->memory) {
+        cudaStreamCreateWithPriority(&memory.stream, cudaStreamNonBlocking, first);
+        cudaStreamCreateWithPriority(&memory.beside, cudaStreamNonBlocking, first);
+        cudaStreamCreateWithPriority(&memory.scan, cudaStreamNonBlocking, last);
+        cudaEventCreateWithFlags(&memory.step, cudaEventDisableTiming);
+    }
     enum ulp_status status = cuda_status(cudaGetLastError());
 
     if (status) {
@@ -142,54 +159,40 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
 // ---- memory ----
 
 static uint32_t pipeline(const cuda_encoder *encoder) {
-    return encoder->options.pipeline && encoder->options.pipeline < PIPELINE ? encoder->options.pipeline : PIPELINE;
+    return encoder->options.pipeline ? std::min(encoder->options.pipeline, PIPELINE) : PIPELINE_USUAL;
 }
 
 static uint32_t cells_of(const cuda_moves *moves) {
     return moves && moves->moves ? CELLS : EXPONENT_CELLS;
 }
 
-static size_t entry_bytes(unsigned width) {
-    return sizeof(uint32_t) + width;
+static size_t slot_bytes(unsigned width) {
+    return width <= 2 ? sizeof(Slot<2>) : width == 4 ? sizeof(Slot<4>) : sizeof(Slot<8>);
 }
 
-static size_t token_bytes(unsigned width) {
-    return width <= 2 ? sizeof(Token<2>) : width == 4 ? sizeof(Token<4>) : sizeof(Token<8>);
-}
-
-// Pools for the changes of a wave. A segment by itself finds room for whatever is not left to the CPU.
-struct Pools {
-    size_t entries, tokens; // how many
-};
-
-static Pools pools_for(const cuda_encoder *encoder, const WaveRange &wave) {
+// Slots for the changes of a wave. A segment by itself finds room for whatever is not left to the CPU.
+static size_t slots_for(const cuda_encoder *encoder, const WaveRange &wave) {
     const unsigned share = encoder->options.memory_share ? encoder->options.memory_share : DEFAULT_SHARE;
-    const unsigned width = encoder->segments[wave.first].kind.width;
-    const uint64_t each = entry_bytes(width) + 2 * token_bytes(width);
-    uint64_t changes = std::max<uint64_t>(encoder->state_bytes / 1000 * share / pipeline(encoder) / each, CHANGES_LEAST);
-    uint64_t unused = 0; // at the ends of pages
+    const size_t each = slot_bytes(encoder->segments[wave.first].kind.width);
+    uint64_t slots = encoder->state_bytes / 1000 * share / pipeline(encoder) / each;
+    uint64_t unused = 0; // at the ends of pages, at most
 
-    for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
-        unused += std::min((uint64_t)PAGE_ENTRIES / 2 * encoder->segments[s].blocks, (uint64_t)encoder->segments[s].elements);
     if (wave.count > 1)
-        return {(size_t)std::min<uint64_t>(changes + unused, UINT32_MAX), (size_t)(2 * changes + changes / 4)};
-    changes = std::max<uint64_t>(changes, encoder->segments[wave.first].elements / MANY_OF + 1);
-    return {(size_t)(changes + 2 * unused), (size_t)(3 * changes)};
+        return (size_t)std::min<uint64_t>(std::max<uint64_t>(slots, CHANGES_LEAST), UINT32_MAX / 2);
+    const cuda_segment &only = encoder->segments[wave.first];
+
+    unused = std::min((uint64_t)PAGE_SLOTS * only.blocks, (uint64_t)only.elements);
+    return (size_t)std::max<uint64_t>(slots, only.elements / MANY_OF + 1 + unused);
 }
 
 static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wave, uint32_t cells, WaveMemory *memory) {
     const unsigned width = encoder->segments[wave.first].kind.width;
-    const Pools pools = pools_for(encoder, wave);
     size_t blocks = 0;
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
         blocks += encoder->segments[s].blocks;
-    enum ulp_status status = memory->entries.reserve(pools.entries);
+    enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width));
 
-    if (!status)
-        status = memory->values.reserve(pools.entries * width);
-    if (!status)
-        status = memory->tokens.reserve(pools.tokens * token_bytes(width));
     if (!status)
         status = memory->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);
     if (!status)
@@ -218,30 +221,46 @@ __global__ static void __launch_bounds__(REPORT_THREADS) report_segments(Wave wa
     to.bytes = state.bytes;
     to.checksum = state.checksum;
     to.elsewhere = state.elsewhere;
+    to.largest_block = state.largest_block;
     if (*wave.overflow)
         to.elsewhere = *wave.overflow;
 }
 
-// Segments follow each other in the output, so a wave places its own when the one before has.
-template <unsigned W> static void run_stages(const Wave &wave, cudaStream_t stream, cudaEvent_t placed) {
+// What is on stream `from` goes on on `to`.
+static void go_on(cudaStream_t from, cudaStream_t to, cudaEvent_t step) {
+    cudaEventRecord(step, from);
+    cudaStreamWaitEvent(to, step, 0);
+}
+
+// Segments follow each other in the output, so a wave places its own when the one before has. Scans take the
+// whole GPU, and whatever else has to be done goes in front of them.
+template <unsigned W> static void run_stages(const Wave &wave, const WaveMemory &memory, cudaEvent_t placed) {
+    const cudaStream_t stream = memory.stream;
+
     encode_classes<W>(wave, stream);
-    encode_scan<W>(wave, stream);
+    go_on(stream, memory.scan, memory.step);
+    encode_scan<W>(wave, memory.scan);
+    go_on(memory.scan, stream, memory.step);
     encode_sort<W>(wave, stream);
     encode_models(wave, stream);
+    go_on(stream, memory.beside, memory.step);
+    encode_heads(wave, memory.beside);
     encode_payload_code<W>(wave, stream);
+    go_on(memory.beside, stream, memory.step);
     encode_measure(wave, stream);
     cudaStreamWaitEvent(stream, placed, 0);
     encode_place(wave, stream);
     cudaEventRecord(placed, stream);
-    encode_directories(wave, stream);
+    go_on(stream, memory.beside, memory.step);
+    encode_directories(wave, memory.beside);
     encode_payload_pack<W>(wave, stream);
+    go_on(memory.beside, stream, memory.step);
     encode_checksums(wave, stream);
 }
 
 static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves, uint64_t *sums,
                     const WaveMemory &memory) {
     const cuda_segment &first = encoder->segments[range.first], &last = encoder->segments[range.first + range.count - 1];
-    const Pools pools = pools_for(encoder, range);
     Wave wave;
 
     memset(&wave, 0, sizeof wave); // whole waves are compared, padding and all
@@ -258,15 +277,13 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
     wave.segment = memory.segments.data;
     wave.block = memory.blocks.data;
-    wave.entries = memory.entries.data;
-    wave.values = memory.values.data;
+    wave.slots = memory.slots.data;
     wave.pages = memory.pages.data;
-    wave.entries_used = memory.counters.data;
-    wave.entry_limit = (uint32_t)pools.entries;
+    wave.slots_used = memory.counters.data;
+    wave.slot_limit = (uint32_t)slots_for(encoder, range);
     wave.large = memory.large.data;
     wave.large_count = memory.counters.data + 2;
-    wave.tokens = memory.tokens.data;
-    wave.token_limit = pools.tokens;
+    wave.sort_large = encoder->sort_large;
     wave.sums = (unsigned long long *)sums;
     wave.output = encoder->output.data;
     wave.output_limit = encoder->output.count - OUTPUT_SLACK;
@@ -275,57 +292,61 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     return wave;
 }
 
-static void run_wave(const cuda_encoder *encoder, const Wave &wave, unsigned width, cudaStream_t stream) {
+static void run_wave(const cuda_encoder *encoder, const Wave &wave, unsigned width, const WaveMemory &memory) {
+    const cudaStream_t stream = memory.stream;
+
     cudaMemsetAsync(wave.segment, 0, sizeof(SegmentState) * wave.segment_count, stream);
     cudaMemsetAsync(wave.block, 0, sizeof(BlockState) * wave.block_count, stream);
-    cudaMemsetAsync(wave.entries_used, 0, COUNTERS * sizeof *wave.entries_used, stream);
+    cudaMemsetAsync(wave.slots_used, 0, COUNTERS * sizeof *wave.slots_used, stream);
     if (width == 1)
-        run_stages<1>(wave, stream, encoder->placed);
+        run_stages<1>(wave, memory, encoder->placed);
     else if (width == 2)
-        run_stages<2>(wave, stream, encoder->placed);
+        run_stages<2>(wave, memory, encoder->placed);
     else if (width == 4)
-        run_stages<4>(wave, stream, encoder->placed);
+        run_stages<4>(wave, memory, encoder->placed);
     else
-        run_stages<8>(wave, stream, encoder->placed);
+        run_stages<8>(wave, memory, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
 }
 
 // ---- all waves ----
 
-// As many waves as the changes, which will be about as many as the last time, ask for.
-static uint64_t wave_bytes(const cuda_encoder *encoder) {
-    if (encoder->segments.size() < 2)
-        return encoder->state_bytes + 1;
+// Slots that a segment will take, if its changes are about as many as the last time.
+static uint64_t slots_expected(const cuda_encoder *encoder, uint32_t s) {
+    const cuda_segment &segment = encoder->segments[s];
+    uint64_t changes = encoder->last_changes.empty() ? segment.elements / CHANGED_USUAL : encoder->last_changes[s];
 
-    uint64_t waves = encoder->options.waves, fits = encoder->state_bytes / WAVE_LEAST;
-
-    if (!waves) {
-        uint64_t room = pools_for(encoder, {0, 2}).entries;
-
-        waves = encoder->last_changes ? encoder->last_changes * ROOM_FOR_MORE / room + 1 : WAVES_USUAL;
-        waves = std::max<uint64_t>(waves, std::min<uint64_t>(fits, WAVES_USUAL));
-    }
-    return encoder->state_bytes / std::max<uint64_t>(waves, 1) + 1;
+    return std::min<uint64_t>(changes * ROOM_FOR_MORE + (uint64_t)PAGE_SLOTS / 2 * segment.blocks, segment.elements);
 }
 
-// Segments of one width, one after the other.
+// How much a wave takes of the `left` bytes.
+static uint64_t wave_bytes(const cuda_encoder *encoder, uint64_t left) {
+    if (encoder->options.waves)
+        return encoder->state_bytes / encoder->options.waves + 1;
+    return std::max(left / WAVE_OF_REST, WAVE_LEAST);
+}
+
+// Segments of one width, one after the other, as many as there is room for.
 static std::vector<WaveRange> cut_waves(const cuda_encoder *encoder) {
-    const uint64_t most = wave_bytes(encoder);
     std::vector<WaveRange> waves;
-    uint64_t bytes = 0;
+    uint64_t left = encoder->state_bytes, bytes = 0, most = 0, slots = 0, room = 0;
 
     for (uint32_t s = 0; s < encoder->segments.size(); s++) {
         const cuda_segment &segment = encoder->segments[s];
-        uint64_t here = (uint64_t)segment.elements * segment.kind.width;
+        const uint64_t here = (uint64_t)segment.elements * segment.kind.width, expected = slots_expected(encoder, s);
 
-        if (waves.empty() || bytes + here / 2 > most ||
+        if (waves.empty() || bytes + here / 2 > most || (slots + expected > room && !encoder->options.waves) ||
             encoder->segments[waves.back().first].kind.width != segment.kind.width) {
             waves.push_back({s, 0});
-            bytes = 0;
+            most = wave_bytes(encoder, left);
+            room = slots_for(encoder, {s, 2});
+            bytes = slots = 0;
         }
         waves.back().count++;
         bytes += here;
+        slots += expected;
+        left -= here;
     }
     return waves;
 }
@@ -402,6 +423,10 @@ static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::
 
     if (full <= 1)
         return;
+    if (full == FULL_SORT) {
+        waiting->push_back(wave);
+        return;
+    }
     if (wave.count == 1 && full & FULL_POOL) {
         leave(&reports[wave.first]);
         return;
@@ -419,7 +444,7 @@ static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, 
         return status;
     cudaEventRecord(encoder->placed, memory->stream); // nobody is in front of it
     run_wave(encoder, wave_of(encoder, range, moves, (uint64_t *)encoder->no_sums.data, *memory),
-             encoder->segments[range.first].kind.width, memory->stream);
+             encoder->segments[range.first].kind.width, *memory);
     return cuda_status(cudaGetLastError());
 }
 
@@ -436,6 +461,7 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
         waiting.pop_back();
         if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
+        encoder->sort_large = true;
         if (!status)
             status = run_again(encoder, wave, moves);
         if (!status)
@@ -473,7 +499,7 @@ static void enqueue_waves(cuda_encoder *encoder, const std::vector<WaveRange> &r
     }
     for (size_t i = 0; i < waves.size(); i++)
         run_wave(encoder, waves[i], encoder->segments[ranges[i].first].kind.width,
-                 encoder->memory[i % pipeline(encoder)].stream);
+                 encoder->memory[i % pipeline(encoder)]);
     for (WaveMemory &memory : encoder->memory) {
         if (memory.stream != stream) {
             cudaEventRecord(encoder->done, memory.stream);
@@ -542,15 +568,24 @@ enum ulp_status cuda_encoder_start(cuda_encoder *encoder, const cuda_block *bloc
     return run_waves(encoder, encoder->started, &encoder->moves, sums, encoder->stream);
 }
 
+// What the next run can expect.
+static void remember(cuda_encoder *encoder, const cuda_segment_report *reports) {
+    encoder->last_changes.resize(encoder->segments.size());
+    encoder->sort_large = false;
+    for (size_t i = 0; i < encoder->segments.size(); i++) {
+        encoder->last_changes[i] = reports[i].changes;
+        encoder->sort_large |= reports[i].largest_block != 0;
+    }
+}
+
 enum ulp_status cuda_encoder_finish(cuda_encoder *encoder, cuda_segment_report *ret_reports, const uint8_t **ret_output) {
     enum ulp_status status = read_some(encoder, {0, (uint32_t)encoder->segments.size()}, encoder->stream, ret_reports);
 
     if (!status)
         status = repeat(encoder, encoder->started, &encoder->moves, encoder->stream, ret_reports);
     *ret_output = encoder->output.data;
-    encoder->last_changes = 0;
-    for (size_t i = 0; i < encoder->segments.size() && !status; i++)
-        encoder->last_changes += ret_reports[i].changes;
+    if (!status)
+        remember(encoder, ret_reports);
     return status;
 }
 

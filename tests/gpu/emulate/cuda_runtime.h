@@ -97,6 +97,12 @@ static inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
     return *stream = nullptr, cudaSuccess;
 }
+static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+    return *stream = nullptr, cudaSuccess;
+}
+static inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    return *least = *greatest = 0, cudaSuccess;
+}
 static inline cudaError_t cudaStreamDestroy(cudaStream_t) {
     return cudaSuccess;
 }

@@ -86,6 +86,9 @@ static enum ulp_status run(struct making *making) {
     return status;
 }
 
+/* Pinned memory is slow to take: not again for every patch that is a bit longer. */
+#define BYTES_STEP ((size_t)1 << 20)
+
 /* These chunks in one go: they follow each other. */
 static enum ulp_status bring_coded(struct making *making, size_t first, size_t count) {
     struct device_weights *weights = making->weights;
@@ -98,7 +101,8 @@ static enum ulp_status bring_coded(struct making *making, size_t first, size_t c
         if (report->bytes && report->offset + report->bytes > end)
             end = report->offset + report->bytes;
     }
-    status = room_take(&weights->spare_bytes, (size_t)end, true, &making->bytes);
+    status = room_take(&weights->spare_bytes, ((size_t)end / BYTES_STEP + 1) * BYTES_STEP, true,
+                       &making->bytes);
     if (!status)
         status = device_status(
             cuda_copy_out(making->bytes.memory, making->coded, (size_t)end, weights->stream),

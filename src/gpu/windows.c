@@ -7,7 +7,7 @@
 
 #define ALIGNMENT ((size_t)16) /* kernels load so much at once */
 
-/* Tensors that are smaller than a block have memory of an encoder for one all the same. */
+/* An encoder takes memory for each block, however small: where tensors are, windows have fewer bytes. */
 #define WINDOW_BLOCKS ((size_t)1024)
 
 /* Changes on their way, in thousandths of a window: one element of BF16 in twenty. */
@@ -42,7 +42,6 @@ static void measure(struct windows *windows, size_t bytes) {
     bytes = bytes ? bytes : WINDOW_BYTES;
     bytes = bytes < all ? bytes : all;
     windows->bytes = bytes > largest ? bytes : largest;
-    windows->blocks = WINDOW_BLOCKS;
 }
 
 enum ulp_status windows_new(const struct ulp_weights *snapshot, const struct device_plan *plan,
@@ -156,7 +155,7 @@ static enum ulp_status choose_chunks(const struct windows *windows, struct windo
         const size_t here = chunk_bytes(plan, first + chunks);
         const size_t blocks_here = plan->segments[first + chunks].blocks;
 
-        if (chunks && (bytes + here > windows->bytes || blocks + blocks_here > windows->blocks))
+        if (chunks && (bytes + here > windows->bytes || blocks + blocks_here > WINDOW_BLOCKS))
             break;
         bytes += here;
         blocks += blocks_here;

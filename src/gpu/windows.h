@@ -39,7 +39,7 @@ struct windows {
     const struct ulp_weights *snapshot;
     const struct device_plan *plan; /* old elements in the host's memory */
     bool *pinned;                   /* the snapshot's tensors */
-    size_t bytes, blocks;           /* the most of a window, unless a chunk has more by itself */
+    size_t bytes;                   /* of each window; no chunk has more */
     struct room sums;               /* of all pieces, on the device */
     struct window window[WINDOWS];
 };

@@ -11,7 +11,7 @@
 #define WINDOW_BLOCKS ((size_t)1024)
 
 /* Changes on their way, in thousandths of a window: one element of BF16 in twenty. */
-#define WINDOW_SHARE 350u
+#define WINDOW_SHARE 200u
 
 static size_t block_bytes(const struct cuda_block *block, const struct cuda_segment *segment) {
     return ((size_t)block->elements * segment->kind.width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

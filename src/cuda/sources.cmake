@@ -17,4 +17,5 @@ set(cuda_sources
     gather_blocks.cu
     list_changes.cu
     memory.cu
+    place.cu
     table.cu)

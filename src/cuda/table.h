@@ -13,9 +13,10 @@
 #include "cuda/gather_blocks.h"
 #include "cuda/list_changes.h"
 #include "cuda/memory.h"
+#include "cuda/place.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
-#define CUDA_TABLE_VERSION 1u
+#define CUDA_TABLE_VERSION 2u
 #define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
 
 /* clang-format off */
@@ -46,6 +47,11 @@
       (decode, moves, stream), return)                                                                                  \
     X(enum ulp_status, decode_swap, (const struct cuda_decode *decode, uint32_t *poisoned, void *stream),               \
       (decode, poisoned, stream), return)                                                                               \
+    X(enum ulp_status, decode_sums, (const struct cuda_decode *decode, void *stream), (decode, stream), return)         \
+    X(enum ulp_status, pack_blocks, (const struct cuda_plan *plan, const struct cuda_place *places, uint32_t next,      \
+      void *stream), (plan, places, next, stream), return)                                                              \
+    X(enum ulp_status, digest_places, (const struct cuda_plan *plan, const struct cuda_place *places, uint32_t next,    \
+      unsigned long long *sums, void *stream), (plan, places, next, sums, stream), return)                              \
     X(enum ulp_status, encoder_new, (const struct cuda_plan *plan, const struct cuda_encoder_options *options,          \
       struct cuda_encoder **ret_encoder), (plan, options, ret_encoder), return)                                         \
     X(void, encoder_free, (struct cuda_encoder *encoder), (encoder), )                                                  \

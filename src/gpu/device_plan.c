@@ -29,7 +29,8 @@ static void fill_segment(const struct grid *grid, const struct ulp_tensor *tenso
 }
 
 /* Kernels load whole elements. */
-static enum ulp_status check_aligned(const struct grid *grid, const struct ulp_tensor *tensors) {
+enum ulp_status device_plan_check_aligned(const struct grid *grid,
+                                          const struct ulp_tensor *tensors) {
     for (size_t i = 0; i < grid->piece_count; i++) {
         const struct ulp_tensor *tensor = &tensors[piece_region(grid, i)->tensor];
 
@@ -65,7 +66,7 @@ enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tenso
     struct device_plan plan = {0};
     uint64_t blocks = 0;
     uint32_t first = 0;
-    enum ulp_status status = check_aligned(grid, tensors);
+    enum ulp_status status = device_plan_check_aligned(grid, tensors);
 
     if (!status)
         status = mem_zeroed(grid->chunk_count, sizeof *plan.segments, &plan.segments);
@@ -97,7 +98,7 @@ enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tenso
 enum ulp_status device_plan_set_new(struct device_plan *plan, const struct grid *grid,
                                     const struct ulp_tensor *tensors) {
     struct cuda_block *to = plan->blocks;
-    enum ulp_status status = check_aligned(grid, tensors);
+    enum ulp_status status = device_plan_check_aligned(grid, tensors);
 
     for (size_t i = 0; !status && i < grid->chunk_count; i++) {
         struct block_walk block = block_walk_start(grid, i);
@@ -114,6 +115,7 @@ enum ulp_status device_plan_set_new(struct device_plan *plan, const struct grid 
 void device_plan_release(struct device_plan *plan) {
     mem_free(plan->segments);
     mem_free(plan->blocks);
+    mem_free(plan->places);
     room_release(&plan->room);
     *plan = (struct device_plan){0};
 }

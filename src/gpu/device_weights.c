@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/memory.h"
+#include "gpu/part_plan.h"
 #include "patch/table.h"
 
 #include <string.h>
@@ -16,7 +17,10 @@ static enum ulp_status digest_to(const struct device_weights *weights, uint8_t *
     const size_t bytes = weights->plan.device.piece_count * sizeof *ret_sums;
     enum ulp_status status = cuda_clear(device, bytes, weights->stream);
 
-    if (!status)
+    if (!status && weights->plan.places)
+        status = cuda_digest_places(&weights->plan.device, weights->plan.device_places, 0,
+                                    (unsigned long long *)(void *)device, weights->stream);
+    else if (!status)
         status = cuda_digest_blocks(&weights->plan.device, (unsigned long long *)(void *)device,
                                     weights->stream);
     if (!status)
@@ -87,6 +91,30 @@ static enum ulp_status make_flag(struct device_weights *weights, uint32_t *poiso
 
 /* ---- making ---- */
 
+static enum ulp_status plan_tile(struct device_weights *weights) {
+    const struct grid *grid = &weights->weights->grid;
+    const struct part_view view = {
+        .grids = &grid, .count = 1, .tensors = weights->weights->tensors};
+    enum ulp_status status = part_plan_make(&view, &weights->plan);
+
+    if (!status)
+        status = part_plan_upload(&weights->plan, &(struct room){0}, weights->stream);
+    return status ? status
+                  : device_status(cuda_wait(weights->stream), "taking the description of a tile");
+}
+
+/* All but the root. */
+static enum ulp_status fill(struct device_weights *weights, uint32_t *poisoned) {
+    const struct grid *grid = &weights->weights->grid;
+    enum ulp_status status = make_flag(weights, poisoned);
+
+    if (!status && grid->whole)
+        status = device_plan_make(grid, weights->weights->tensors, weights->stream, &weights->plan);
+    else if (!status)
+        status = plan_tile(weights);
+    return status ? status : digest(weights, weights->weights->sums);
+}
+
 enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t count,
                                    uint32_t *poisoned, void *stream,
                                    struct device_weights **ret_weights) {
@@ -96,14 +124,10 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
     if (status)
         return status;
     weights->stream = stream;
-    status = weights_new_elsewhere(tensors, count, &weights->weights);
+    weights->packed_most = PART_PACKED_MOST;
+    status = weights_new_elsewhere(tensors, count, NULL, 0, &weights->weights);
     if (!status)
-        status = make_flag(weights, poisoned);
-    if (!status)
-        status = device_plan_make(&weights->weights->grid, weights->weights->tensors, stream,
-                                  &weights->plan);
-    if (!status)
-        status = digest(weights, weights->weights->sums);
+        status = fill(weights, poisoned);
     if (!status)
         status =
             table_root(&weights->weights->grid, weights->weights->sums, &weights->weights->root);
@@ -115,12 +139,43 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
     return ULP_OK;
 }
 
+enum ulp_status device_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                        const struct ulp_region *regions, size_t region_count,
+                                        const struct ulp_root *state, uint32_t *poisoned,
+                                        void *stream, struct device_weights **ret_weights) {
+    struct device_weights *weights = NULL;
+    enum ulp_status status =
+        region_count ? mem_zeroed(1, sizeof *weights, &weights) : weights_empty_tile();
+
+    if (status)
+        return status;
+    weights->stream = stream;
+    weights->packed_most = PART_PACKED_MOST;
+    status = weights_new_elsewhere(tensors, count, regions, region_count, &weights->weights);
+    if (!status)
+        status = fill(weights, poisoned);
+    if (status) {
+        device_weights_free(weights);
+        return status;
+    }
+    weights->weights->root = *state;
+    *ret_weights = weights;
+    return ULP_OK;
+}
+
+static void release_parts(struct device_weights *weights) {
+    part_encoders_release(&weights->part_encoders);
+    room_release(&weights->spare_plan);
+    room_release(&weights->spare_packed);
+}
+
 void device_weights_trim(struct device_weights *weights) {
     room_release(&weights->spare);
     room_release(&weights->spare_bytes);
     room_release(&weights->spare_arrays);
     cuda_encoder_free(weights->encoder);
     weights->encoder = NULL;
+    release_parts(weights);
     workers_trim(weights->weights->workers);
 }
 
@@ -137,6 +192,7 @@ void device_weights_free(struct device_weights *weights) {
     device_moves_free(weights->moves);
     weights_free(weights->weights);
     cuda_encoder_free(weights->encoder);
+    release_parts(weights);
     device_plan_release(&weights->plan);
     room_release(&weights->own_flag);
     room_release(&weights->spare);

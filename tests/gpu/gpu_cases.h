@@ -12,6 +12,12 @@ extern "C" {
 
 void encode_cases(uint64_t scale);
 
+/* Partial patches and tiles. */
+void part_cases(uint64_t scale);
+
+/* The same where pieces of 2^24 elements end within a region. */
+void part_piece_cases(void);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

@@ -69,6 +69,8 @@ int main(int argc, char **argv) {
     const uint64_t scale = argc > 1 ? strtoull(argv[1], nullptr, 10) : 100;
 
     encode_cases(scale);
+    part_cases(scale < 20 ? scale : 20);
+    part_piece_cases();
     trace_cases(argc > 2 ? argv[2] : "tests/trace");
     if (scale >= 100) // it takes a minute or so
         pairs_check();

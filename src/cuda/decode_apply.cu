@@ -59,12 +59,24 @@ __global__ static void __launch_bounds__(THREADS)
     const uint32_t *positions = decode.positions + block.first;
     type *values = (type *)(decode.values + block.values);
 
-    for (uint32_t i = threadIdx.x; i < block.changes; i += THREADS) {
-        type *at = weights + place_step(place, positions[i]);
-        const type value = values[i];
+    for (uint32_t i = threadIdx.x; i < block.changes; i += IN_FLIGHT * THREADS) {
+        type *at[IN_FLIGHT], old[IN_FLIGHT], value[IN_FLIGHT];
 
-        values[i] = *at;
-        *at = value;
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < block.changes) {
+                at[k] = weights + place_step(place, positions[i + k * THREADS]);
+                value[k] = values[i + k * THREADS];
+                old[k] = *at[k];
+            }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < block.changes) {
+                *at[k] = value[k];
+                values[i + k * THREADS] = old[k];
+            }
+        }
     }
 }
 

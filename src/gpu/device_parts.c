@@ -127,12 +127,16 @@ static enum ulp_status scan_round(const struct device_parts *parts,
                                   const struct decode_block *blocks, uint32_t first, uint32_t end) {
     void *stream = parts->weights->stream;
     struct cuda_decode round = *decode;
-    enum ulp_status status = part_plan_pack(&parts->own, first, end - first, false, stream);
+    enum ulp_status status = ULP_OK;
 
+    if (parts->packed.memory)
+        status = part_plan_pack(&parts->own, first, end - first, false, stream);
     cut_ranges(decode, blocks, first, end, round.ranges);
     if (!status)
         status = cuda_decode_scan(&round, stream);
-    return status ? status : cuda_decode_sums(&round, stream);
+    if (!status && parts->packed.memory)
+        status = cuda_decode_sums(&round, stream);
+    return status;
 }
 
 enum ulp_status device_parts_scan(const struct device_parts *parts,

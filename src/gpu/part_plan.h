@@ -24,7 +24,7 @@ struct part_view {
     size_t pieces;
 };
 
-/* Copies take so many bytes at a time, or as many as a chunk: work goes in rounds. */
+/* Copies take so many bytes at a time, which no chunk exceeds: work goes in rounds. */
 #define PART_PACKED_MOST ((size_t)1 << 29)
 
 /* The host's side alone; the copies are nowhere yet. */

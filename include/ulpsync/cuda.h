@@ -2,7 +2,7 @@
 /*
  * Patches where the weights live: in the memory of a GPU. The same verbs as in <ulpsync/patch.h>, on
  * device pointers and a stream, with the same bytes: a patch made here is the one that the CPU makes
- * of the same states, and every whole patch that the CPU accepts is accepted here.
+ * of the same states, and every patch that the CPU accepts is accepted here.
  *
  *     struct ulp_cuda_weights *weights = NULL;        the trainer's last published state, on the GPU
  *     ulp_cuda_weights_new(tensors, count, NULL, stream, &weights);
@@ -26,8 +26,7 @@
  * Threads: one at a time on a handle of weights and all that was made of it.
  *
  * Statuses are those of the function of the same name in <ulpsync/patch.h>, and ULP_E_DEVICE when the
- * GPU fails; ULP_E_NOMEM also for device memory; ULP_E_REGIONS for partial patches, which a GPU does
- * not take yet.
+ * GPU fails; ULP_E_NOMEM also for device memory.
  */
 #ifndef ULPSYNC_CUDA_H
 #define ULPSYNC_CUDA_H
@@ -56,6 +55,17 @@ struct ulp_cuda_weights;
 ULP_API enum ulp_status ulp_cuda_weights_new(const struct ulp_tensor *tensors, size_t count,
                                              uint32_t *poisoned, void *stream,
                                              struct ulp_cuda_weights **ret_weights);
+
+/*
+ * The same for a tile, as ulp_weights_new_tile(): of the tensors' device memory only the bytes within the
+ * regions are ever read or written, and the rest need not be there. `data` is where the whole tensor would
+ * begin, aligned to its elements. ulp_tiling_regions() makes the regions.
+ */
+ULP_API enum ulp_status ulp_cuda_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                                  const struct ulp_region *regions,
+                                                  size_t region_count, const struct ulp_root *state,
+                                                  uint32_t *poisoned, void *stream,
+                                                  struct ulp_cuda_weights **ret_weights);
 ULP_API void ulp_cuda_weights_free(struct ulp_cuda_weights *weights);
 
 /*
@@ -121,8 +131,9 @@ ULP_API void ulp_cuda_weights_trim(struct ulp_cuda_weights *weights);
 
 /* ---- patches ----------------------------------------------------------------------------- */
 
-/* As ulp_diff(); of the options `history`, which needs an apply with `remember` before, and for a
- * snapshot in the host's memory `pool`. The patch passes through pinned memory of its size. */
+/* As ulp_diff(); of the options regions, `coder`, `history`, which needs an apply with `remember`
+ * before, and for a snapshot in the host's memory `pool`. The patch passes through pinned memory of
+ * its size. */
 ULP_API enum ulp_status ulp_cuda_diff(struct ulp_cuda_weights *weights,
                                       const struct ulp_tensor *tensors, size_t count,
                                       const struct ulp_diff_options *options,
@@ -137,6 +148,13 @@ ULP_API enum ulp_status ulp_cuda_apply_prepare(struct ulp_cuda_weights *weights,
                                                const struct ulp_patch *patch,
                                                const struct ulp_apply_options *options,
                                                struct ulp_cuda_apply **ret_apply);
+
+/* As ulp_apply_prepare_parts(). */
+ULP_API enum ulp_status ulp_cuda_apply_prepare_parts(struct ulp_cuda_weights *weights,
+                                                     const struct ulp_patch *const *parts,
+                                                     size_t count, const struct ulp_root *child,
+                                                     const struct ulp_apply_options *options,
+                                                     struct ulp_cuda_apply **ret_apply);
 
 /* The only moment in which the weights are neither old nor new; with two states there is none. */
 ULP_API enum ulp_status ulp_cuda_apply_commit(struct ulp_cuda_apply *apply,

@@ -56,6 +56,24 @@ enum ulp_status ulp_cuda_weights_on_host(const struct ulp_weights *snapshot, voi
     return status;
 }
 
+enum ulp_status ulp_cuda_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                          const struct ulp_region *regions, size_t region_count,
+                                          const struct ulp_root *state, uint32_t *poisoned,
+                                          void *stream, struct ulp_cuda_weights **ret_weights) {
+    struct device_weights *weights = NULL;
+    enum ulp_status status;
+
+    if ((count && !tensors) || (region_count && !regions) || !state || !ret_weights)
+        return missing(__func__);
+    status = cuda_load();
+    if (!status)
+        status = device_weights_new_tile(tensors, count, regions, region_count, state, poisoned,
+                                         stream, &weights);
+    if (!status)
+        *ret_weights = (struct ulp_cuda_weights *)(void *)weights;
+    return status;
+}
+
 void ulp_cuda_weights_free(struct ulp_cuda_weights *weights) {
     device_weights_free(inner(weights));
 }
@@ -104,6 +122,31 @@ enum ulp_status ulp_cuda_apply_prepare(struct ulp_cuda_weights *weights,
     if (!weights || !patch || !ret_apply)
         return missing(__func__);
     status = device_apply_prepare(inner(weights), patch, options, &apply);
+    if (!status)
+        *ret_apply = (struct ulp_cuda_apply *)(void *)apply;
+    return status;
+}
+
+/* An array of patches without holes. */
+static int all_there(const struct ulp_patch *const *patches, size_t count) {
+    for (size_t i = 0; patches && i < count; i++) {
+        if (!patches[i])
+            return 0;
+    }
+    return patches && count;
+}
+
+enum ulp_status ulp_cuda_apply_prepare_parts(struct ulp_cuda_weights *weights,
+                                             const struct ulp_patch *const *parts, size_t count,
+                                             const struct ulp_root *child,
+                                             const struct ulp_apply_options *options,
+                                             struct ulp_cuda_apply **ret_apply) {
+    struct device_apply *apply = NULL;
+    enum ulp_status status;
+
+    if (!weights || !all_there(parts, count) || !ret_apply)
+        return missing(__func__);
+    status = device_apply_prepare_parts(inner(weights), parts, count, child, options, &apply);
     if (!status)
         *ret_apply = (struct ulp_cuda_apply *)(void *)apply;
     return status;

@@ -110,6 +110,8 @@ struct cuda_decode {
     unsigned long long *sums; /* two for each piece of the plan; the differences are added */
     uint32_t *faults;         /* one for each of `blocks`, zero before */
     uint32_t *failed;         /* how many have one; zero before */
+    const struct cuda_place
+        *places; /* of the plan's blocks, for regions (cuda/place.h); else NULL */
 };
 
 enum ulp_status cuda_decode_tables(const struct cuda_decode *decode, void *stream);

@@ -5,6 +5,7 @@
 
 #include "cuda/device.cuh"
 #include "cuda/element.cuh"
+#include "cuda/place.cuh"
 #include "cuda/status.cuh"
 
 #define THREADS 256u
@@ -47,15 +48,49 @@ __global__ static void __launch_bounds__(THREADS)
     }
 }
 
+// The same where blocks do not lie end to end.
+template <unsigned WIDTH>
+__global__ static void __launch_bounds__(THREADS)
+    swap_places(struct cuda_decode decode, struct decode_range range) {
+    typedef typename element<WIDTH>::type type;
+    const struct decode_block block = decode.blocks[range.first + blockIdx.x];
+    const struct cuda_place place = decode.places[block.block];
+    type *weights = (type *)(uintptr_t)place.old;
+    const uint32_t *positions = decode.positions + block.first;
+    type *values = (type *)(decode.values + block.values);
+
+    for (uint32_t i = threadIdx.x; i < block.changes; i += IN_FLIGHT * THREADS) {
+        type *at[IN_FLIGHT], old[IN_FLIGHT], value[IN_FLIGHT];
+
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < block.changes) {
+                at[k] = weights + place_step(place, positions[i + k * THREADS]);
+                value[k] = values[i + k * THREADS];
+                old[k] = *at[k];
+            }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < block.changes) {
+                *at[k] = value[k];
+                values[i + k * THREADS] = old[k];
+            }
+        }
+    }
+}
+
 extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, uint32_t *poisoned,
                                             void *stream) {
     static void (*const kernels[])(struct cuda_decode, struct decode_range) = {
         swap_changes<1>, swap_changes<2>, swap_changes<4>, swap_changes<8>};
+    static void (*const in_places[])(struct cuda_decode, struct decode_range) = {
+        swap_places<1>, swap_places<2>, swap_places<4>, swap_places<8>};
 
     launch(set_word, 1, 1, 0, (cudaStream_t)stream, poisoned, 1u);
     for (uint32_t w = 0; w < DECODE_WIDTHS; w++)
-        launch(kernels[w], decode->ranges[w].all, THREADS, 0, (cudaStream_t)stream, *decode,
-               decode->ranges[w]);
+        launch((decode->places ? in_places : kernels)[w], decode->ranges[w].all, THREADS, 0,
+               (cudaStream_t)stream, *decode, decode->ranges[w]);
     if (cudaPeekAtLastError() == cudaSuccess) // else it stays: something may have been written
         launch(set_word, 1, 1, 0, (cudaStream_t)stream, poisoned, 0u);
     return cuda_status(cudaGetLastError());

@@ -18,4 +18,5 @@ set(cuda_sources
     gather_blocks.cu
     list_changes.cu
     memory.cu
+    place.cu
     table.cu)

@@ -14,6 +14,7 @@
 #include "cuda/gather_blocks.h"
 #include "cuda/list_changes.h"
 #include "cuda/memory.h"
+#include "cuda/place.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
 #define CUDA_TABLE_VERSION 2u
@@ -55,6 +56,11 @@
     X(enum ulp_status, second_write, (const struct cuda_decode *decode, const struct cuda_block *from,                  \
       const struct cuda_block *to, void *stream), (decode, from, to, stream), return)                                   \
     X(enum ulp_status, second_show, (uint32_t *word, uint32_t number, void *stream), (word, number, stream), return)    \
+    X(enum ulp_status, decode_sums, (const struct cuda_decode *decode, void *stream), (decode, stream), return)         \
+    X(enum ulp_status, pack_blocks, (const struct cuda_plan *plan, const struct cuda_place *places, uint32_t next,      \
+      void *stream), (plan, places, next, stream), return)                                                              \
+    X(enum ulp_status, digest_places, (const struct cuda_plan *plan, const struct cuda_place *places, uint32_t next,    \
+      unsigned long long *sums, void *stream), (plan, places, next, sums, stream), return)                              \
     X(enum ulp_status, encoder_new, (const struct cuda_plan *plan, const struct cuda_encoder_options *options,          \
       struct cuda_encoder **ret_encoder), (plan, options, ret_encoder), return)                                         \
     X(void, encoder_free, (struct cuda_encoder *encoder), (encoder), )                                                  \

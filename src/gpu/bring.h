@@ -7,11 +7,11 @@
 
 enum bring_which {
     BRING_OLD, /* the weights */
-    BRING_NEW  /* what device_plan_set_new() was told of */
+    BRING_NEW  /* what the plan was told of */
 };
 
-/* `ret_elements` has room for all of them. */
-enum ulp_status bring_elements(struct device_weights *weights, size_t chunk, enum bring_which which,
-                               uint8_t *ret_elements);
+/* Of a segment of the plan; `ret_elements` has room for all of them. */
+enum ulp_status bring_elements(struct device_weights *weights, const struct device_plan *plan,
+                               size_t chunk, enum bring_which which, uint8_t *ret_elements);
 
 #endif

@@ -22,7 +22,7 @@ static bool is_decoded(const struct stream_header *header, const struct block_en
 
 /* ---- measuring ---- */
 
-static enum ulp_status measure_coded(const struct grid_chunk *chunk, struct coded_chunk *coded,
+static enum ulp_status measure_coded(const struct cuda_segment *chunk, struct coded_chunk *coded,
                                      struct coded_sizes *sizes) {
     const struct stream_header *header = code_header(coded->segment);
     const uint32_t classes = header->map.count;
@@ -46,7 +46,7 @@ static enum ulp_status measure_coded(const struct grid_chunk *chunk, struct code
     return ULP_OK;
 }
 
-static void measure_decoded(const struct grid_chunk *chunk, const struct coded_chunk *coded,
+static void measure_decoded(const struct cuda_segment *chunk, const struct coded_chunk *coded,
                             struct coded_sizes *sizes) {
     for (size_t b = 0; b < chunk->blocks; b++)
         sizes->ranges[log2_width(chunk->kind)].all += coded->decoded.counts[b] != 0;
@@ -62,12 +62,12 @@ static void order_ranges(struct coded_sizes *sizes) {
     }
 }
 
-enum ulp_status coded_measure(const struct grid *grid, struct coded_chunk *chunks,
+enum ulp_status coded_measure(const struct device_plan *plan, struct coded_chunk *chunks,
                               struct coded_sizes *ret_sizes) {
     struct coded_sizes sizes = {0};
     enum ulp_status status = ULP_OK;
 
-    for (size_t i = 0; i < grid->chunk_count && !status; i++) {
+    for (size_t i = 0; i < plan->device.segment_count && !status; i++) {
         const uint64_t changes = sizes.changes;
 
         if (!chunks[i].segment)
@@ -75,10 +75,10 @@ enum ulp_status coded_measure(const struct grid *grid, struct coded_chunk *chunk
         chunks[i].first = changes;
         chunks[i].values = sizes.value_bytes;
         if (chunks[i].on_host)
-            measure_decoded(&grid->chunks[i], &chunks[i], &sizes);
+            measure_decoded(&plan->segments[i], &chunks[i], &sizes);
         else
-            status = measure_coded(&grid->chunks[i], &chunks[i], &sizes);
-        sizes.value_bytes += ((sizes.changes - changes) * grid->chunks[i].kind.width + 7) / 8 * 8;
+            status = measure_coded(&plan->segments[i], &chunks[i], &sizes);
+        sizes.value_bytes += ((sizes.changes - changes) * plan->segments[i].kind.width + 7) / 8 * 8;
         if (!status && sizes.counts > UINT32_MAX / 2)
             status = fail(ULP_E_LIMIT, "a patch of too many blocks for one device");
     }

@@ -12,9 +12,12 @@
 #include "patch/decode.h"
 #include "patch/patch.h"
 
-/* A chunk that has bytes. Zeroed means one that has none. */
+/* A chunk of a patch, which is the segment of that number in the plan. */
 struct coded_chunk {
-    struct code_segment *segment; /* parsed; its bytes are those that will be on the device */
+    uint32_t part;                /* which of the patches */
+    size_t number;                /* in that patch */
+    size_t at;                    /* where its bytes are, of all that go to the device */
+    struct code_segment *segment; /* parsed, of those bytes; NULL: it has none */
     bool on_host;                 /* plain or dense: decoded by the CPU, into ... */
     struct decoded_chunk decoded; /* ... this */
     uint64_t first, values;       /* where its changes and their values are */
@@ -34,13 +37,12 @@ struct coded_arrays {
 
 /* ULP_E_CODE for payloads that are longer than any can be; ULP_E_LIMIT for too much of anything.
  * Chunks that the host decodes have been. Sets `first` and `values` of the chunks. */
-enum ulp_status coded_measure(const struct grid *grid, struct coded_chunk *chunks,
+enum ulp_status coded_measure(const struct device_plan *plan, struct coded_chunk *chunks,
                               struct coded_sizes *ret_sizes);
 
 struct coded_arrays coded_layout(const struct coded_sizes *sizes);
 
-/* `payload` is where the bytes of the whole patch would begin in memory; `moves` is NULL without
- * history. */
+/* `payload` is where the bytes of all chunks begin in memory; `moves` is NULL without history. */
 void coded_fill(const struct device_plan *plan, const struct coded_chunk *chunks,
                 const struct coded_sizes *sizes, const struct coded_arrays *arrays,
                 const uint8_t *payload, const struct device_moves *moves, uint8_t *to);

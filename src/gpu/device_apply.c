@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "cuda/memory.h"
-#include "gpu/coded.h"
+#include "gpu/device_parts.h"
 #include "gpu/device_second.h"
 #include "gpu/on_host.h"
 #include "patch/fit.h"
@@ -14,7 +14,7 @@
 
 struct device_apply {
     struct device_weights *weights;
-    const struct ulp_patch *patch;
+    struct device_parts parts;
     struct cuda_decode decode; /* arrays in `room` */
     struct room room;
     size_t uploaded;            /* bytes at its start: the arrays that the host filled in */
@@ -35,52 +35,55 @@ struct device_apply {
 
 /* ---- reading the chunks ---- */
 
-static enum ulp_status parse_chunk(void *user, uint64_t chunk) {
+static enum ulp_status parse_chunk(void *user, uint64_t segment) {
     struct device_apply *apply = user;
-    const struct table *table = &apply->patch->table;
+    struct coded_chunk *chunk = &apply->chunks[segment];
+    const struct ulp_patch *patch = apply->parts.patches[chunk->part];
     struct workers *workers = apply->weights->weights->workers;
     struct worker *worker = NULL;
     enum ulp_status status;
 
-    if (!table->chunks[chunk].bytes)
+    if (!patch->table.chunks[chunk->number].bytes)
         return ULP_OK;
-    status = workers_take(workers, table->grid.chunks[chunk].words, &worker);
+    status = workers_take(workers, patch->table.grid.chunks[chunk->number].words, &worker);
     if (!status)
-        status = patch_chunk_parse(apply->patch, (size_t)chunk,
-                                   apply->bytes.memory + table->chunks[chunk].offset, worker,
-                                   &apply->chunks[chunk].segment);
+        status = patch_chunk_parse(patch, chunk->number, apply->bytes.memory + chunk->at, worker,
+                                   &chunk->segment);
     workers_give(workers, worker);
     if (!status)
-        apply->chunks[chunk].on_host = code_coder_of(apply->chunks[chunk].segment) >= CODE_PLAIN;
+        chunk->on_host = code_coder_of(chunk->segment) >= CODE_PLAIN;
     return status;
 }
 
-/* Chunks follow each other from the header on. */
 static enum ulp_status parse_chunks(struct device_apply *apply,
                                     const struct ulp_apply_options *options) {
-    const struct table *table = &apply->patch->table;
-    enum ulp_status status;
+    enum ulp_status status =
+        device_parts_chunks(&apply->parts, &apply->chunks, &apply->payload_bytes);
 
-    apply->payload_bytes = PATCH_HEADER_BYTES;
-    for (size_t i = 0; i < table->grid.chunk_count; i++)
-        apply->payload_bytes += (size_t)table->chunks[i].bytes;
-    status = room_take(&apply->weights->spare_bytes, apply->payload_bytes, true, &apply->bytes);
     if (!status)
-        status = mem_zeroed(table->grid.chunk_count, sizeof *apply->chunks, &apply->chunks);
+        status = room_take(&apply->weights->spare_bytes, apply->payload_bytes, true, &apply->bytes);
     if (!status)
-        status = ulp_pool_run(options->pool, table->grid.chunk_count, parse_chunk, apply,
-                              options->progress);
+        status = ulp_pool_run(options->pool, apply->parts.plan->device.segment_count, parse_chunk,
+                              apply, options->progress);
     return status;
 }
 
 static enum ulp_status decode_all_on_host(struct device_apply *apply) {
+    struct lock lock;
     enum ulp_status status = ULP_OK;
 
-    for (size_t i = 0; !status && i < apply->patch->table.grid.chunk_count; i++) {
-        if (apply->chunks[i].segment && apply->chunks[i].on_host)
-            status = on_host_decode(apply->weights, apply->patch, i, apply->sums,
-                                    &apply->chunks[i].decoded);
+    lock_make(&lock);
+    for (size_t i = 0; !status && i < apply->parts.plan->device.segment_count; i++) {
+        struct coded_chunk *chunk = &apply->chunks[i];
+        const struct sum_target target =
+            device_parts_target(&apply->parts, chunk->part, apply->sums, &lock);
+
+        if (chunk->segment && chunk->on_host)
+            status = on_host_decode(apply->weights, apply->parts.plan, i,
+                                    apply->parts.patches[chunk->part], chunk->number, &target,
+                                    &chunk->decoded);
     }
+    lock_destroy(&lock);
     return status;
 }
 
@@ -93,7 +96,8 @@ static void point_into(struct device_apply *apply, const struct coded_arrays *ar
     struct cuda_decode *decode = &apply->decode;
     uint8_t *base = apply->room.memory;
 
-    decode->plan = apply->weights->plan.device.blocks;
+    decode->plan = apply->parts.plan->device.blocks;
+    decode->places = apply->parts.plan->device_places;
     decode->models = (const struct decode_model *)(void *)(base + arrays->models);
     decode->shares = (const uint16_t *)(void *)(base + arrays->shares);
     decode->segments = (const struct decode_segment *)(void *)(base + arrays->segments);
@@ -105,13 +109,13 @@ static void point_into(struct device_apply *apply, const struct coded_arrays *ar
     memcpy(decode->ranges, sizes->ranges, sizeof decode->ranges);
     decode->positions = (uint32_t *)(void *)(base + lists);
     decode->values = base + values;
-    if (apply->patch->table.history && apply->weights->moves)
+    if (apply->parts.patches[0]->table.history && apply->weights->moves)
         decode->moves = (const decode_move *)(void *)apply->weights->moves->room.memory;
 }
 
 static enum ulp_status lay_out(struct device_apply *apply, const struct coded_sizes *sizes,
                                const struct coded_arrays *arrays) {
-    const size_t sum_bytes = apply->weights->plan.device.piece_count * sizeof(struct ulp_sum);
+    const size_t sum_bytes = apply->parts.plan->device.piece_count * sizeof(struct ulp_sum);
     size_t bytes = arrays->bytes, tables, faults, lists, values;
     enum ulp_status status;
 
@@ -138,7 +142,7 @@ static enum ulp_status lay_out(struct device_apply *apply, const struct coded_si
 
 static enum ulp_status copy_decoded(struct device_apply *apply, size_t chunk) {
     const struct coded_chunk *coded = &apply->chunks[chunk];
-    const unsigned width = apply->patch->table.grid.chunks[chunk].kind.width;
+    const unsigned width = apply->parts.plan->segments[chunk].kind.width;
     const struct decoded_chunk *decoded = &coded->decoded;
     enum ulp_status status =
         cuda_copy_in(apply->decode.positions + coded->first, decoded->positions,
@@ -157,7 +161,7 @@ static enum ulp_status upload(struct device_apply *apply, const uint8_t *arrays)
     if (!status)
         status = cuda_copy_in(apply->room.memory + apply->payload, apply->bytes.memory,
                               apply->payload_bytes, apply->weights->stream);
-    for (size_t i = 0; !status && i < apply->patch->table.grid.chunk_count; i++) {
+    for (size_t i = 0; !status && i < apply->parts.plan->device.segment_count; i++) {
         if (apply->chunks[i].segment && apply->chunks[i].on_host)
             status = copy_decoded(apply, i);
     }
@@ -197,26 +201,27 @@ static enum ulp_status tell_fault(struct device_apply *apply) {
                 fault && fault <= DECODE_MISFIT ? texts[fault] : "nobody knows how");
 }
 
-static enum ulp_status launch(struct device_apply *apply) {
+static enum ulp_status launch(struct device_apply *apply, const struct decode_block *blocks) {
     void *stream = apply->weights->stream;
     enum ulp_status status = cuda_decode_tables(&apply->decode, stream);
 
     if (!status)
         status = cuda_decode_payload(&apply->decode, stream);
     if (!status)
-        status = cuda_decode_scan(&apply->decode, stream);
+        status = device_parts_scan(&apply->parts, &apply->decode, blocks);
     return status;
 }
 
-/* The device's sums are how those of the pieces change. */
-static enum ulp_status run(struct device_apply *apply) {
-    const size_t pieces = apply->weights->plan.device.piece_count;
+/* The device's sums are how those of the pieces change; of regions there is one more, of no piece.
+ * `blocks` are those of the decoder. */
+static enum ulp_status run(struct device_apply *apply, const struct decode_block *blocks) {
+    const size_t pieces = apply->parts.plan->device.piece_count;
     struct ulp_sum *changes = NULL; /* and behind them the number of failures */
     uint32_t failed = 0;
     enum ulp_status status = mem_zeroed(pieces + 1, sizeof *changes, &changes);
 
     if (!status) {
-        status = launch(apply);
+        status = launch(apply, blocks);
         if (!status)
             status =
                 cuda_copy_out(changes, apply->decode.sums,
@@ -230,7 +235,7 @@ static enum ulp_status run(struct device_apply *apply) {
         if (failed)
             status = tell_fault(apply);
     }
-    for (size_t i = 0; !status && i < pieces; i++) {
+    for (size_t i = 0; !status && i < apply->weights->weights->grid.piece_count; i++) {
         apply->sums[i].lane[0] += changes[i].lane[0];
         apply->sums[i].lane[1] += changes[i].lane[1];
     }
@@ -243,7 +248,7 @@ static enum ulp_status decode(struct device_apply *apply) {
     struct coded_sizes sizes = {0};
     struct coded_arrays arrays = {0};
     struct room filled = {0};
-    enum ulp_status status = coded_measure(&apply->patch->table.grid, apply->chunks, &sizes);
+    enum ulp_status status = coded_measure(apply->parts.plan, apply->chunks, &sizes);
 
     if (!status) {
         arrays = coded_layout(&sizes);
@@ -253,26 +258,15 @@ static enum ulp_status decode(struct device_apply *apply) {
         status = room_take(&weights->spare_arrays, arrays.bytes, true, &filled);
     if (!status) {
         memset(filled.memory, 0, arrays.bytes);
-        coded_fill(&weights->plan, apply->chunks, &sizes, &arrays, apply->bytes.memory,
+        coded_fill(apply->parts.plan, apply->chunks, &sizes, &arrays, apply->bytes.memory,
                    apply->decode.moves ? weights->moves : NULL, filled.memory);
         status = upload(apply, filled.memory);
     }
     if (!status)
-        status = run(apply);
+        status = run(apply, (const struct decode_block *)(void *)(filled.memory + arrays.blocks));
     else
         (void)cuda_wait(weights->stream); /* nothing may be read from memory that goes */
     room_give(&weights->spare_arrays, &filled);
-    return status;
-}
-
-/* The sums of the pieces are afterwards those of the table; and its sums give its child root, which
- * was looked at when it was opened. */
-static enum ulp_status check_sums(const struct device_apply *apply) {
-    const struct sum_target target = {.sums = apply->sums};
-    enum ulp_status status = ULP_OK;
-
-    for (size_t i = 0; !status && i < apply->patch->table.grid.chunk_count; i++)
-        status = decode_check(apply->patch, i, &target);
     return status;
 }
 
@@ -280,19 +274,21 @@ static enum ulp_status check_sums(const struct device_apply *apply) {
 
 /* What only preparing needs. */
 static void release_chunks(struct device_apply *apply) {
-    for (size_t i = 0; apply->chunks && i < apply->patch->table.grid.chunk_count; i++) {
+    for (size_t i = 0; apply->chunks && i < apply->parts.plan->device.segment_count; i++) {
         code_close(apply->chunks[i].segment);
         on_host_release(&apply->chunks[i].decoded);
     }
     mem_free(apply->chunks);
     apply->chunks = NULL;
     room_give(&apply->weights->spare_bytes, &apply->bytes);
+    device_parts_decoded(&apply->parts);
 }
 
 static enum ulp_status prepare(struct device_apply *apply,
                                const struct ulp_apply_options *options) {
     const struct ulp_weights *weights = apply->weights->weights;
     const size_t pieces = weights->grid.piece_count;
+    const bool remember = options->remember && apply->parts.patches[0]->table.grid.whole;
     enum ulp_status status = mem_zeroed(pieces, sizeof *apply->sums, &apply->sums);
 
     if (!status && pieces)
@@ -302,25 +298,47 @@ static enum ulp_status prepare(struct device_apply *apply,
     if (!status)
         status = decode_all_on_host(apply);
     if (!status)
+        status = device_parts_upload(&apply->parts);
+    if (!status)
         status = decode(apply);
     if (!status)
-        status = check_sums(apply);
-    if (!status && options->remember)
+        status = device_parts_check(&apply->parts, apply->sums, &apply->report.child);
+    if (!status && remember)
         status = mem_zeroed(1, sizeof *apply->before, &apply->before);
-    if (!status && options->remember) {
+    if (!status && remember) {
         apply->before->before = weights->root;
-        status =
-            device_moves_make(&apply->weights->plan, &apply->decode, apply->patch->table.changes,
-                              apply->weights->stream, &apply->moves);
+        status = device_moves_make(apply->parts.plan, &apply->decode, apply->parts.changes,
+                                   apply->weights->stream, &apply->moves);
     }
     release_chunks(apply);
-    apply->root = apply->patch->table.child;
+    apply->root = apply->report.child;
     return status;
 }
 
-enum ulp_status device_apply_prepare(struct device_weights *weights, const struct ulp_patch *patch,
-                                     const struct ulp_apply_options *options,
-                                     struct device_apply **ret_apply) {
+/* What the patches lead to: who applies parts may know, or they tile all tensors. */
+static enum ulp_status find_child(const struct ulp_patch *const *parts, size_t count,
+                                  const struct ulp_root *child, struct ulp_root *ret_child) {
+    if (!child && !parts[0]->table.grid.whole)
+        return parts_root(parts, count, ret_child);
+    *ret_child = child ? *child : parts[0]->table.child;
+    return ULP_OK;
+}
+
+/* Where two states are, what a patch changes is kept by the blocks of whole tensors. */
+static enum ulp_status check_whole(const struct ulp_patch *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!parts[i]->table.grid.whole)
+            return fail(ULP_E_REGIONS, "%s is a partial patch; two states take whole ones",
+                        quote(parts[i]->name).text);
+    }
+    return ULP_OK;
+}
+
+enum ulp_status device_apply_prepare_parts(struct device_weights *weights,
+                                           const struct ulp_patch *const *parts, size_t count,
+                                           const struct ulp_root *child,
+                                           const struct ulp_apply_options *options,
+                                           struct device_apply **ret_apply) {
     static const struct ulp_apply_options plain = {0};
     const uint64_t started = clock_monotonic_ns();
     struct device_apply *apply = NULL;
@@ -329,19 +347,20 @@ enum ulp_status device_apply_prepare(struct device_weights *weights, const struc
 
     if (!status)
         status = device_weights_check(weights);
-    if (!status && !patch->table.grid.whole)
-        status = fail(ULP_E_REGIONS, "%s is a partial patch; weights on a device take whole ones",
-                      quote(patch->name).text);
+    if (!status && weights->second)
+        status = check_whole(parts, count);
     if (!status)
         status = mem_zeroed(1, sizeof *apply, &apply);
     if (status)
         return status;
     apply->weights = weights;
-    apply->patch = patch;
-    apply->report.parent = patch->table.parent;
-    apply->report.child = patch->table.child;
-    apply->report.changed = patch->table.changes;
-    status = fit_check(weights->weights, &patch, 1, &patch->table.child, &apply->already);
+    apply->report.parent = parts[0]->table.parent;
+    status = find_child(parts, count, child, &apply->report.child);
+    if (!status)
+        status = fit_check(weights->weights, parts, count, &apply->report.child, &apply->already);
+    if (!status)
+        status = device_parts_make(weights, parts, count, &apply->parts);
+    apply->report.changed = apply->parts.changes;
     if (!status && !apply->already)
         status = prepare(apply, options ? options : &plain);
     apply->report.already = apply->already;
@@ -354,10 +373,17 @@ enum ulp_status device_apply_prepare(struct device_weights *weights, const struc
     return ULP_OK;
 }
 
+enum ulp_status device_apply_prepare(struct device_weights *weights, const struct ulp_patch *patch,
+                                     const struct ulp_apply_options *options,
+                                     struct device_apply **ret_apply) {
+    return device_apply_prepare_parts(weights, &patch, 1, NULL, options, ret_apply);
+}
+
 void device_apply_free(struct device_apply *apply) {
     if (!apply)
         return;
     room_give(&apply->weights->spare, &apply->room);
+    device_parts_release(&apply->parts);
     device_moves_free(apply->moves);
     moves_free(apply->before);
     mem_free(apply->sums);

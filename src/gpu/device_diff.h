@@ -5,15 +5,15 @@
  *
  * The device compares and codes. Chunks of which so much changes that another coder may take fewer
  * bytes are brought to the host and coded there; of chunks in which hardly anything changes a list of
- * the changes is.
+ * the changes is. Bands of columns are copied together on the device first, in rounds.
  */
 #ifndef GPU_DEVICE_DIFF_H
 #define GPU_DEVICE_DIFF_H
 
 #include "gpu/device_weights.h"
 
-/* As ulp_diff(), with its statuses; `tensors` have their data in device memory. Whole patches only:
- * ULP_E_REGIONS. Of the options it takes `history`, and ULP_CODER_BEST alone. */
+/* As ulp_diff(), with its statuses; `tensors` have their data in device memory. Of the options it takes
+ * `history`, `coder` and regions. */
 enum ulp_status device_diff(struct device_weights *weights, const struct ulp_tensor *tensors,
                             size_t count, const struct ulp_diff_options *options,
                             const struct ulp_sink *sink, struct ulp_diff_report *ret_report);

@@ -29,7 +29,8 @@ static void fill_segment(const struct grid *grid, const struct ulp_tensor *tenso
 }
 
 /* Kernels load whole elements. */
-static enum ulp_status check_aligned(const struct grid *grid, const struct ulp_tensor *tensors) {
+enum ulp_status device_plan_check_aligned(const struct grid *grid,
+                                          const struct ulp_tensor *tensors) {
     for (size_t i = 0; i < grid->piece_count; i++) {
         const struct ulp_tensor *tensor = &tensors[piece_region(grid, i)->tensor];
 
@@ -92,7 +93,7 @@ enum ulp_status device_plan_list(const struct grid *grid, const struct ulp_tenso
 enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tensor *tensors,
                                  void *stream, struct device_plan *ret_plan) {
     struct device_plan plan = {0};
-    enum ulp_status status = check_aligned(grid, tensors);
+    enum ulp_status status = device_plan_check_aligned(grid, tensors);
 
     if (!status)
         status = device_plan_list(grid, tensors, &plan);
@@ -109,7 +110,7 @@ enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tenso
 enum ulp_status device_plan_set_new(struct device_plan *plan, const struct grid *grid,
                                     const struct ulp_tensor *tensors) {
     struct cuda_block *to = plan->blocks;
-    enum ulp_status status = check_aligned(grid, tensors);
+    enum ulp_status status = device_plan_check_aligned(grid, tensors);
 
     for (size_t i = 0; !status && i < grid->chunk_count; i++) {
         struct block_walk block = block_walk_start(grid, i);
@@ -126,6 +127,7 @@ enum ulp_status device_plan_set_new(struct device_plan *plan, const struct grid 
 void device_plan_release(struct device_plan *plan) {
     mem_free(plan->segments);
     mem_free(plan->blocks);
+    mem_free(plan->places);
     room_release(&plan->room);
     *plan = (struct device_plan){0};
 }

@@ -3,6 +3,7 @@
 #ifndef GPU_DEVICE_PLAN_H
 #define GPU_DEVICE_PLAN_H
 
+#include "cuda/place.h"
 #include "cuda/plan.h"
 #include "gpu/room.h"
 #include "patch/grid.h"
@@ -12,6 +13,10 @@ struct device_plan {
     struct cuda_block *blocks;
     struct cuda_plan device; /* the same, in device memory */
     struct room room;
+
+    /* Of regions, else NULL: where each block is, here and there. See gpu/part_plan.h. */
+    struct cuda_place *places;
+    const struct cuda_place *device_places;
 };
 
 /* `grid` is of whole tensors; `tensors` are its, with data in device memory. */
@@ -22,6 +27,10 @@ enum ulp_status device_plan_make(const struct grid *grid, const struct ulp_tenso
 enum ulp_status device_plan_list(const struct grid *grid, const struct ulp_tensor *tensors,
                                  struct device_plan *ret_plan);
 void device_plan_release(struct device_plan *plan);
+
+/* ULP_E_USAGE for tensors that are not aligned to their elements. */
+enum ulp_status device_plan_check_aligned(const struct grid *grid,
+                                          const struct ulp_tensor *tensors);
 
 /* The addresses of another state's blocks, for who compares: `new_` of the host's blocks.
  * ULP_E_USAGE for tensors that are not aligned to their elements. */

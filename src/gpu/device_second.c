@@ -107,6 +107,8 @@ enum ulp_status device_second_attach(struct device_weights *weights,
         return fail(ULP_E_USAGE, "the weights have a second state already");
     status = device_weights_check_here(weights, "only weights on the device have a second state");
     if (!status)
+        status = weights_check_whole(weights->weights, "a second state");
+    if (!status)
         status = device_weights_check(weights);
     if (!status)
         status = mem_zeroed(1, sizeof *second, &second);

@@ -6,19 +6,25 @@
 #include "cuda/digest_blocks.h"
 #include "cuda/memory.h"
 #include "gpu/device_second.h"
+#include "gpu/part_plan.h"
 #include "patch/table.h"
 
 #include <string.h>
 
 /* ---- sums ---- */
 
-static enum ulp_status digest_to(const struct device_weights *weights, const struct cuda_plan *plan,
-                                 uint8_t *device, struct ulp_sum *ret_sums) {
-    const size_t bytes = plan->piece_count * sizeof *ret_sums;
+static enum ulp_status digest_to(const struct device_weights *weights,
+                                 const struct device_plan *plan, uint8_t *device,
+                                 struct ulp_sum *ret_sums) {
+    const size_t bytes = plan->device.piece_count * sizeof *ret_sums;
     enum ulp_status status = cuda_clear(device, bytes, weights->stream);
 
-    if (!status)
-        status = cuda_digest_blocks(plan, (unsigned long long *)(void *)device, weights->stream);
+    if (!status && plan->places)
+        status = cuda_digest_places(&plan->device, plan->device_places, 0,
+                                    (unsigned long long *)(void *)device, weights->stream);
+    else if (!status)
+        status = cuda_digest_blocks(&plan->device, (unsigned long long *)(void *)device,
+                                    weights->stream);
     if (!status)
         status = cuda_copy_out(ret_sums, device, bytes, weights->stream);
     if (!status)
@@ -26,11 +32,11 @@ static enum ulp_status digest_to(const struct device_weights *weights, const str
     return device_status(status, "digesting the weights");
 }
 
-static enum ulp_status digest(struct device_weights *weights, const struct cuda_plan *plan,
+static enum ulp_status digest(struct device_weights *weights, const struct device_plan *plan,
                               struct ulp_sum *ret_sums) {
     struct room room = {0};
     enum ulp_status status =
-        room_take(&weights->spare, plan->piece_count * sizeof *ret_sums, false, &room);
+        room_take(&weights->spare, plan->device.piece_count * sizeof *ret_sums, false, &room);
 
     if (!status)
         status = digest_to(weights, plan, room.memory, ret_sums);
@@ -39,15 +45,15 @@ static enum ulp_status digest(struct device_weights *weights, const struct cuda_
 }
 
 /* The first piece that does not sum up to what it should; piece_count if all do. */
-static enum ulp_status find_changed(struct device_weights *weights, const struct cuda_plan *plan,
+static enum ulp_status find_changed(struct device_weights *weights, const struct device_plan *plan,
                                     const struct ulp_sum *expected, size_t *ret_piece) {
     struct ulp_sum *sums = NULL;
     size_t piece = 0;
-    enum ulp_status status = mem_zeroed(plan->piece_count, sizeof *sums, &sums);
+    enum ulp_status status = mem_zeroed(plan->device.piece_count, sizeof *sums, &sums);
 
     if (!status)
         status = digest(weights, plan, sums);
-    while (!status && piece < plan->piece_count &&
+    while (!status && piece < plan->device.piece_count &&
            memcmp(&sums[piece], &expected[piece], sizeof *sums) == 0)
         piece++;
     mem_free(sums);
@@ -60,7 +66,7 @@ static enum ulp_status audit_second(struct device_weights *weights) {
     const struct grid *grid = &weights->weights->grid;
     struct device_second *second = weights->second;
     size_t piece = 0;
-    enum ulp_status status = find_changed(weights, &second->plan.device, second->sums, &piece);
+    enum ulp_status status = find_changed(weights, &second->plan, second->sums, &piece);
 
     if (status || piece == grid->piece_count)
         return status;
@@ -80,7 +86,7 @@ enum ulp_status device_weights_audit(struct device_weights *weights) {
     if (!status)
         status = device_weights_check(weights);
     if (!status)
-        status = find_changed(weights, &weights->plan.device, weights->weights->sums, &piece);
+        status = find_changed(weights, &weights->plan, weights->weights->sums, &piece);
     if (!status && piece < grid->piece_count)
         status = fail(ULP_E_WRONG_BASE,
                       "tensor %s is not what it was: something else wrote to it, or memory of "
@@ -119,6 +125,30 @@ static enum ulp_status make_flag(struct device_weights *weights, uint32_t *poiso
 
 /* ---- making ---- */
 
+static enum ulp_status plan_tile(struct device_weights *weights) {
+    const struct grid *grid = &weights->weights->grid;
+    const struct part_view view = {
+        .grids = &grid, .count = 1, .tensors = weights->weights->tensors};
+    enum ulp_status status = part_plan_make(&view, &weights->plan);
+
+    if (!status)
+        status = part_plan_upload(&weights->plan, &(struct room){0}, weights->stream);
+    return status ? status
+                  : device_status(cuda_wait(weights->stream), "taking the description of a tile");
+}
+
+/* All but the root. */
+static enum ulp_status fill(struct device_weights *weights, uint32_t *poisoned) {
+    const struct grid *grid = &weights->weights->grid;
+    enum ulp_status status = make_flag(weights, poisoned);
+
+    if (!status && grid->whole)
+        status = device_plan_make(grid, weights->weights->tensors, weights->stream, &weights->plan);
+    else if (!status)
+        status = plan_tile(weights);
+    return status ? status : digest(weights, &weights->plan, weights->weights->sums);
+}
+
 enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t count,
                                    uint32_t *poisoned, void *stream,
                                    struct device_weights **ret_weights) {
@@ -128,14 +158,10 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
     if (status)
         return status;
     weights->stream = stream;
-    status = weights_new_elsewhere(tensors, count, &weights->weights);
+    weights->packed_most = PART_PACKED_MOST;
+    status = weights_new_elsewhere(tensors, count, NULL, 0, &weights->weights);
     if (!status)
-        status = make_flag(weights, poisoned);
-    if (!status)
-        status = device_plan_make(&weights->weights->grid, weights->weights->tensors, stream,
-                                  &weights->plan);
-    if (!status)
-        status = digest(weights, &weights->plan.device, weights->weights->sums);
+        status = fill(weights, poisoned);
     if (!status)
         status =
             table_root(&weights->weights->grid, weights->weights->sums, &weights->weights->root);
@@ -182,11 +208,41 @@ enum ulp_status device_weights_on_host(const struct ulp_weights *snapshot, size_
     return ULP_OK;
 }
 
+enum ulp_status device_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                        const struct ulp_region *regions, size_t region_count,
+                                        const struct ulp_root *state, uint32_t *poisoned,
+                                        void *stream, struct device_weights **ret_weights) {
+    struct device_weights *weights = NULL;
+    enum ulp_status status =
+        region_count ? mem_zeroed(1, sizeof *weights, &weights) : weights_empty_tile();
+
+    if (status)
+        return status;
+    weights->stream = stream;
+    weights->packed_most = PART_PACKED_MOST;
+    status = weights_new_elsewhere(tensors, count, regions, region_count, &weights->weights);
+    if (!status)
+        status = fill(weights, poisoned);
+    if (status) {
+        device_weights_free(weights);
+        return status;
+    }
+    weights->weights->root = *state;
+    *ret_weights = weights;
+    return ULP_OK;
+}
+
 enum ulp_status device_weights_check_here(const struct device_weights *weights,
                                           const char *instead) {
     return weights->windows
                ? fail(ULP_E_USAGE, "these weights are in the host's memory: %s", instead)
                : ULP_OK;
+}
+
+static void release_parts(struct device_weights *weights) {
+    part_encoders_release(&weights->part_encoders);
+    room_release(&weights->spare_plan);
+    room_release(&weights->spare_packed);
 }
 
 void device_weights_trim(struct device_weights *weights) {
@@ -197,6 +253,7 @@ void device_weights_trim(struct device_weights *weights) {
     weights->encoder = NULL;
     if (weights->windows)
         windows_trim(weights->windows);
+    release_parts(weights);
     workers_trim(weights->weights->workers);
 }
 
@@ -216,6 +273,7 @@ void device_weights_free(struct device_weights *weights) {
         weights_free(weights->weights);
     windows_free(weights->windows);
     cuda_encoder_free(weights->encoder);
+    release_parts(weights);
     device_plan_release(&weights->plan);
     room_release(&weights->own_flag);
     room_release(&weights->spare);

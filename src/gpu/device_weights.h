@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A whole state in device memory with the sums of its pieces, as struct ulp_weights is one in the
- * host's; or such a one in the host's, for comparing it with another on the device. The memory belongs
- * to the caller. One thread at a time uses a handle, and everything that
+ * A whole state, or a tile of one, in device memory with the sums of its pieces, as struct ulp_weights
+ * is one in the host's; or such a one in the host's, for comparing it with another on the device. The
+ * memory belongs to the caller. One thread at a time uses a handle, and everything that
  * it enqueues goes to the one stream that it was made with.
  */
 #ifndef GPU_DEVICE_WEIGHTS_H
@@ -11,6 +11,7 @@
 #include "cuda/encode.h"
 #include "gpu/device_moves.h"
 #include "gpu/device_plan.h"
+#include "gpu/part_encoder.h"
 #include "gpu/windows.h"
 #include "patch/weights.h"
 
@@ -28,6 +29,11 @@ struct device_weights {
     struct cuda_encoder *encoder;                 /* NULL until a patch is made */
     struct room spare, spare_bytes, spare_arrays; /* of the last patch: its own, and pinned */
     struct device_second *second;                 /* see device_second.h; NULL without */
+
+    struct part_encoders part_encoders; /* of the last partial patch that was made ... */
+    struct room spare_plan,
+        spare_packed;   /* ... or applied: its blocks, and copies of columns ... */
+    size_t packed_most; /* ... of so many bytes at a time: PART_PACKED_MOST */
 };
 
 /*
@@ -40,6 +46,12 @@ struct device_weights {
 enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t count,
                                    uint32_t *poisoned, void *stream,
                                    struct device_weights **ret_weights);
+
+/* The same for a tile, with the root of its state: see ulp_weights_new_tile(). */
+enum ulp_status device_weights_new_tile(const struct ulp_tensor *tensors, size_t count,
+                                        const struct ulp_region *regions, size_t region_count,
+                                        const struct ulp_root *state, uint32_t *poisoned,
+                                        void *stream, struct device_weights **ret_weights);
 void device_weights_free(struct device_weights *weights);
 
 /*

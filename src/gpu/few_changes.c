@@ -24,8 +24,9 @@ static int by_place(const void *a, const void *b) {
     return x->position < y->position ? -1 : x->position > y->position;
 }
 
-static enum ulp_status list(struct device_weights *weights, const struct cuda_segment *segment,
-                            const struct cuda_block *blocks, struct listed *listed) {
+static enum ulp_status list(struct device_weights *weights, const struct device_plan *plan,
+                            const struct cuda_segment *segment, struct listed *listed) {
+    const struct cuda_block *blocks = plan->blocks + segment->first_block;
     const size_t block_bytes = segment->blocks * sizeof *blocks;
     size_t bytes = 0;
     const size_t at_blocks = room_place(&bytes, 1, block_bytes);
@@ -56,7 +57,7 @@ static enum ulp_status list(struct device_weights *weights, const struct cuda_se
     return device_status(status, "listing changes");
 }
 
-static void lay_out(const struct cuda_segment *segment, const struct cuda_block *from,
+static void lay_out(const struct device_plan *plan, const struct cuda_segment *segment,
                     struct listed *listed, struct code_block *blocks) {
     const uint32_t width = segment->kind.width;
     uint32_t at = 0;
@@ -71,22 +72,21 @@ static void lay_out(const struct cuda_segment *segment, const struct cuda_block 
 
         while (at < listed->count && listed->changes[at].block == b)
             at++;
-        blocks[b] = (struct code_block){.elements = from[b].elements,
+        blocks[b] = (struct code_block){.elements = plan->blocks[segment->first_block + b].elements,
                                         .places = listed->places + first,
                                         .values = listed->values + (size_t)first * width,
                                         .place_count = at - first};
     }
 }
 
-enum ulp_status few_changes_code(struct device_weights *weights, size_t chunk,
-                                 const struct cuda_block *blocks, uint64_t changes,
-                                 struct worker *worker) {
-    const struct cuda_segment *segment = &weights->plan.segments[chunk];
+enum ulp_status few_changes_code(struct device_weights *weights, const struct device_plan *plan,
+                                 size_t chunk, uint64_t changes, struct worker *worker) {
+    const struct cuda_segment *segment = &plan->segments[chunk];
     struct listed *listed = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *listed, &listed);
 
     if (!status)
-        status = list(weights, segment, blocks, listed);
+        status = list(weights, plan, segment, listed);
     if (!status && listed->count != changes)
         status = fail(ULP_E_USAGE, "the new weights change while they are being compared");
     if (!status)
@@ -95,7 +95,7 @@ enum ulp_status few_changes_code(struct device_weights *weights, size_t chunk,
         status = worker_encoder(worker);
     buffer_clear(&worker->bytes);
     if (!status) {
-        lay_out(segment, blocks, listed, worker->blocks);
+        lay_out(plan, segment, listed, worker->blocks);
         status = code_encode(worker->encoder, segment->kind, CODE_PLAIN, worker->blocks,
                              segment->blocks, &worker->bytes);
     }

@@ -6,10 +6,8 @@
 
 #include "gpu/device_weights.h"
 
-/* Into worker->bytes; `blocks` are the chunk's, `changes` is how many there are, at most
- * CODE_FEW_CHANGES. */
-enum ulp_status few_changes_code(struct device_weights *weights, size_t chunk,
-                                 const struct cuda_block *blocks, uint64_t changes,
-                                 struct worker *worker);
+/* Of a segment of the plan, into worker->bytes; `changes` is how many there are, at most CODE_FEW_CHANGES. */
+enum ulp_status few_changes_code(struct device_weights *weights, const struct device_plan *plan,
+                                 size_t chunk, uint64_t changes, struct worker *worker);
 
 #endif

@@ -22,11 +22,12 @@ void on_host_release(struct decoded_chunk *decoded) {
     *decoded = (struct decoded_chunk){0};
 }
 
-enum ulp_status on_host_decode(struct device_weights *weights, const struct ulp_patch *patch,
-                               size_t chunk, struct ulp_sum *sums, struct decoded_chunk *ret_into) {
+enum ulp_status on_host_decode(struct device_weights *weights, const struct device_plan *plan,
+                               size_t segment, const struct ulp_patch *patch, size_t chunk,
+                               const struct sum_target *target, struct decoded_chunk *ret_into) {
     const struct grid_chunk *of = &patch->table.grid.chunks[chunk];
     struct workers *workers = weights->weights->workers;
-    struct decode_job job = {.patch = patch, .target = {.sums = sums}};
+    struct decode_job job = {.patch = patch, .target = *target};
     struct decoded_chunk into = {0};
     struct decode_times times = {0};
     struct worker *worker = NULL;
@@ -34,7 +35,7 @@ enum ulp_status on_host_decode(struct device_weights *weights, const struct ulp_
     enum ulp_status status = mem_zeroed(of->words, of->kind.width, &elements);
 
     if (!status)
-        status = bring_elements(weights, chunk, BRING_OLD, elements);
+        status = bring_elements(weights, plan, segment, BRING_OLD, elements);
     if (!status)
         status = take_room(of, patch->table.chunks[chunk].changes, &into);
     if (!status)

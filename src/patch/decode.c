@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "patch/place.h"
-#include "scan/digest_sum.h"
 
 #include <string.h>
 
@@ -61,30 +60,37 @@ static struct ulp_sum *sum_of_piece(const struct sum_target *target, const struc
                                             : piece];
 }
 
+static void adjust_split(struct decoding *d, const uint32_t *positions, uint32_t count,
+                         const uint8_t *values) {
+    const struct sum_target *target = &d->job->target;
+    const struct block_walk *block = &d->block;
+    struct ulp_sum *sums =
+        &target->sums[target->first_piece[piece_region(block->grid, block->piece)->tensor]];
+
+    lock_take(target->lock);
+    if (d->elements)
+        place_replace_split_copy(block, d->elements, positions, count, values, sums);
+    else
+        place_replace_split(block, block_data(d), positions, count, values, sums);
+    lock_give(target->lock);
+}
+
 /* Elements that lie end to end are summed as if they were in their tensor. */
 static void adjust_sum(struct decoding *d) {
     const struct sum_target *target = &d->job->target;
     const struct block_walk *block = &d->block;
-    const unsigned width = block->chunk->kind.width;
     const uint32_t *positions = d->into->positions + d->into->changes;
-    const uint8_t *values = d->into->values + d->into->changes * width;
+    const uint8_t *values = d->into->values + d->into->changes * block->chunk->kind.width;
     uint32_t count = d->into->counts[block->index];
 
-    if (d->elements) {
-        digest_replace(d->elements, (size_t)block->words * width,
-                       place_offset(block, 0) / DIGEST_WORD_BYTES, width, positions, count, values,
-                       &target->sums[block->piece]);
-    } else if (!target->first_piece) {
+    if (target->first_piece)
+        adjust_split(d, positions, count, values);
+    else if (d->elements)
+        place_replace_copy(block, d->elements, positions, count, values,
+                           sum_of_piece(target, block->grid, block->piece));
+    else
         place_replace(block, block_data(d), positions, count, values,
                       sum_of_piece(target, block->grid, block->piece));
-    } else {
-        const size_t tensor = piece_region(block->grid, block->piece)->tensor;
-
-        lock_take(target->lock);
-        place_replace_split(block, block_data(d), positions, count, values,
-                            &target->sums[target->first_piece[tensor]]);
-        lock_give(target->lock);
-    }
 }
 
 enum ulp_status decode_chunk(const struct decode_job *job, size_t chunk, struct worker *worker,

@@ -67,7 +67,8 @@ static uint32_t in_front(const uint32_t *positions, uint32_t count, uint32_t end
     return n;
 }
 
-static void span_replace(const struct block_walk *block, const void *data, struct span span,
+/* `here` is where the span's elements are. */
+static void span_replace(const struct block_walk *block, const void *here, struct span span,
                          const uint32_t *positions, uint32_t count, const uint8_t *values,
                          struct ulp_sum *sum) {
     const unsigned width = width_of(block);
@@ -80,30 +81,48 @@ static void span_replace(const struct block_walk *block, const void *data, struc
         while (n < count - i && n > 1 &&
                rebased[n - 1] * width / 8 == (positions[i + n] - span.first) * width / 8)
             n--; /* the changes of one word stay together */
-        digest_replace((const uint8_t *)data + span.offset, (size_t)span.words * width,
-                       span.offset / DIGEST_WORD_BYTES, width, rebased, n,
-                       values + (size_t)i * width, sum);
+        digest_replace(here, (size_t)span.words * width, span.offset / DIGEST_WORD_BYTES, width,
+                       rebased, n, values + (size_t)i * width, sum);
         i += n;
     }
 }
 
-void place_replace(const struct block_walk *block, const void *data, const uint32_t *positions,
-                   uint32_t count, const void *values, struct ulp_sum *sum) {
+/* The elements of a block: a tensor's memory, or a copy of the block's, end to end. */
+struct memory {
+    const uint8_t *data, *copy; /* one of them is NULL */
+};
+
+static const uint8_t *memory_of_span(struct memory memory, struct span span, unsigned width) {
+    return memory.data ? memory.data + span.offset : memory.copy + (size_t)span.first * width;
+}
+
+static void replace(const struct block_walk *block, struct memory memory, const uint32_t *positions,
+                    uint32_t count, const uint8_t *values, struct ulp_sum *sum) {
     const unsigned width = width_of(block);
     struct span span = span_at(block, 0);
 
     if (span.words == block->words) {
-        digest_replace((const uint8_t *)data + span.offset, (size_t)span.words * width,
+        digest_replace(memory_of_span(memory, span, width), (size_t)span.words * width,
                        span.offset / DIGEST_WORD_BYTES, width, positions, count, values, sum);
         return;
     }
     for (uint32_t done = 0; done < count; span = span_at(block, span.first + span.words)) {
         uint32_t n = in_front(positions + done, count - done, span.first + span.words);
 
-        span_replace(block, data, span, positions + done, n,
-                     (const uint8_t *)values + (size_t)done * width, sum);
+        span_replace(block, memory_of_span(memory, span, width), span, positions + done, n,
+                     values + (size_t)done * width, sum);
         done += n;
     }
+}
+
+void place_replace(const struct block_walk *block, const void *data, const uint32_t *positions,
+                   uint32_t count, const void *values, struct ulp_sum *sum) {
+    replace(block, (struct memory){.data = data}, positions, count, values, sum);
+}
+
+void place_replace_copy(const struct block_walk *block, const void *copy, const uint32_t *positions,
+                        uint32_t count, const void *values, struct ulp_sum *sum) {
+    replace(block, (struct memory){.copy = copy}, positions, count, values, sum);
 }
 
 /* A span ends where a piece of the whole tensor does. */
@@ -114,9 +133,9 @@ static struct span cut_at_piece(struct span span, unsigned width) {
     return span;
 }
 
-void place_replace_split(const struct block_walk *block, const void *data,
-                         const uint32_t *positions, uint32_t count, const void *values,
-                         struct ulp_sum *sums) {
+static void replace_split(const struct block_walk *block, struct memory memory,
+                          const uint32_t *positions, uint32_t count, const uint8_t *values,
+                          struct ulp_sum *sums) {
     const unsigned width = width_of(block);
     uint32_t first = 0;
 
@@ -124,12 +143,23 @@ void place_replace_split(const struct block_walk *block, const void *data,
         struct span span = cut_at_piece(span_at(block, first), width);
         uint32_t n = in_front(positions + done, count - done, span.first + span.words);
 
-        span_replace(block, data, span, positions + done, n,
-                     (const uint8_t *)values + (size_t)done * width,
-                     &sums[span.offset / width / GRID_PIECE_WORDS]);
+        span_replace(block, memory_of_span(memory, span, width), span, positions + done, n,
+                     values + (size_t)done * width, &sums[span.offset / width / GRID_PIECE_WORDS]);
         done += n;
         first = span.first + span.words;
     }
+}
+
+void place_replace_split(const struct block_walk *block, const void *data,
+                         const uint32_t *positions, uint32_t count, const void *values,
+                         struct ulp_sum *sums) {
+    replace_split(block, (struct memory){.data = data}, positions, count, values, sums);
+}
+
+void place_replace_split_copy(const struct block_walk *block, const void *copy,
+                              const uint32_t *positions, uint32_t count, const void *values,
+                              struct ulp_sum *sums) {
+    replace_split(block, (struct memory){.copy = copy}, positions, count, values, sums);
 }
 
 enum ulp_status place_each_stretch(const struct block_walk *block, const void *elements,

@@ -30,6 +30,13 @@ void place_replace_split(const struct block_walk *block, const void *data,
                          const uint32_t *positions, uint32_t count, const void *values,
                          struct ulp_sum *sums);
 
+/* Both for a copy of the block's elements, end to end. */
+void place_replace_copy(const struct block_walk *block, const void *copy, const uint32_t *positions,
+                        uint32_t count, const void *values, struct ulp_sum *sum);
+void place_replace_split_copy(const struct block_walk *block, const void *copy,
+                              const uint32_t *positions, uint32_t count, const void *values,
+                              struct ulp_sum *sums);
+
 /* Writes the values and leaves in their place what was there before. */
 void place_swap(const struct block_walk *block, void *data, const uint32_t *positions,
                 uint32_t count, void *values);

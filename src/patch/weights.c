@@ -180,20 +180,27 @@ enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, stru
 }
 
 enum ulp_status weights_new_elsewhere(const struct ulp_tensor *tensors, size_t count,
+                                      const struct ulp_region *regions, size_t region_count,
                                       struct ulp_weights **ret_weights) {
     struct ulp_weights *weights = NULL;
-    enum ulp_status status = tensor_check_all(tensors, count, TENSOR_WITH_DATA);
+    enum ulp_status status =
+        tensor_check_all(tensors, count, region_count ? TENSOR_WITHOUT_DATA : TENSOR_WITH_DATA);
 
     if (!status)
         status = mem_zeroed(1, sizeof *weights, &weights);
     if (!status)
-        status = describe(weights, tensors, count, NULL, 0);
+        status = describe(weights, tensors, count, regions, region_count);
     if (status) {
         weights_free(weights);
         return status;
     }
     *ret_weights = weights;
     return ULP_OK;
+}
+
+enum ulp_status weights_empty_tile(void) {
+    return fail(ULP_E_REGIONS, "a tile without regions: there is nothing to hold, and there "
+                               "are no patches of it");
 }
 
 enum ulp_status weights_new_tile(const struct ulp_tensor *tensors, size_t count,
@@ -205,8 +212,7 @@ enum ulp_status weights_new_tile(const struct ulp_tensor *tensors, size_t count,
     enum ulp_status status = ULP_OK;
 
     if (!region_count)
-        return fail(ULP_E_REGIONS, "a tile without regions: there is nothing to hold, and there "
-                                   "are no patches of it");
+        return weights_empty_tile();
     status = tensor_check_all(tensors, count, TENSOR_WITHOUT_DATA);
     if (!status)
         status = mem_zeroed(1, sizeof *weights, &weights);

@@ -25,9 +25,14 @@ struct ulp_weights {
 enum ulp_status weights_new(const struct ulp_tensor *tensors, size_t count, struct ulp_pool *pool,
                             const struct ulp_progress *progress, struct ulp_weights **ret_weights);
 
-/* Whole tensors in memory that the CPU does not reach: whoever does fills in sums and root. */
+/* Tensors, or of a tile its regions, in memory that the CPU does not reach: whoever does fills in sums
+ * and root. */
 enum ulp_status weights_new_elsewhere(const struct ulp_tensor *tensors, size_t count,
+                                      const struct ulp_region *regions, size_t region_count,
                                       struct ulp_weights **ret_weights);
+
+/* ULP_E_REGIONS: a tile has at least one. */
+enum ulp_status weights_empty_tile(void);
 
 enum ulp_status weights_new_tile(const struct ulp_tensor *tensors, size_t count,
                                  const struct ulp_region *regions, size_t region_count,

@@ -18,6 +18,12 @@ void second_cases(uint64_t scale);
 /* The same from a snapshot in the host's memory. */
 void host_cases(uint64_t scale);
 
+/* Partial patches and tiles. */
+void part_cases(uint64_t scale);
+
+/* The same where pieces of 2^24 elements end within a region. */
+void part_piece_cases(void);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

@@ -71,6 +71,8 @@ int main(int argc, char **argv) {
     encode_cases(scale);
     second_cases(scale);
     host_cases(scale);
+    part_cases(scale < 20 ? scale : 20);
+    part_piece_cases();
     trace_cases(argc > 2 ? argv[2] : "tests/trace");
     if (scale >= 100) // it takes a minute or so
         pairs_check();

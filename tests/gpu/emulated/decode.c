@@ -294,7 +294,7 @@ static void test_refusals(void **unused) {
     partial = open_bytes(&part);
 
     assert_fails(device_apply_prepare(followers.on_device, partial, NULL, &apply), ULP_E_REGIONS,
-                 "partial");
+                 "the parts cover");
     assert_fails(device_apply_prepare(followers.on_device, to_last, NULL, &apply), ULP_E_WRONG_BASE,
                  "starts from state");
     assert_ok(device_apply_prepare(followers.on_device, to_next, NULL, &apply));

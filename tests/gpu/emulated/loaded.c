@@ -198,8 +198,59 @@ static void test_a_tile_on_the_host(void **unused) {
     ulp_weights_free(tile);
 }
 
-static void test_arguments(void **unused) {
+/* Half of the tensor: made as a partial patch, taken by weights that hold the half alone. */
+static void test_a_tile(void **unused) {
+    static const struct ulp_region half = {"w", 0, 1, ELEMENTS / 2, ELEMENTS / 2};
+    const struct ulp_diff_options options = {.regions = &half, .region_count = 1};
+    const struct ulp_tensor old = tensor_of(old_weights), new = tensor_of(new_weights);
+    static struct bytes made, expected;
+    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
+    const struct ulp_root child = {{7}};
+    struct ulp_cuda_weights *whole = NULL, *tile = NULL;
+    struct ulp_weights *twin = NULL;
+    struct ulp_patch *patch = NULL;
+    const struct ulp_patch *part;
+    struct ulp_cuda_apply *apply = NULL;
+    struct ulp_root root;
+
     (void)unused;
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        new_weights[i] = (uint16_t)(old_weights[i] + (i % 30 == 0));
+    assert_int_equal(ulp_weights_new(&old, 1, NULL, NULL, &twin), ULP_OK);
+    assert_int_equal(ulp_diff(twin, &new, 1, &options, &to_expected, NULL), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_new(&old, 1, NULL, NULL, &whole), ULP_OK);
+    assert_int_equal(ulp_cuda_diff(whole, &new, 1, &options, &to_made, NULL), ULP_OK);
+    assert_int_equal(made.used, expected.used);
+    assert_memory_equal(made.data, expected.data, made.used);
+    ulp_cuda_weights_root(whole, &root);
+    assert_int_equal(ulp_cuda_weights_new_tile(&old, 1, &half, 1, &root, NULL, NULL, &tile),
+                     ULP_OK);
+    assert_int_equal(ulp_patch_open_memory(made.data, made.used, &patch), ULP_OK);
+    part = patch;
+    assert_int_equal(ulp_cuda_apply_prepare(tile, patch, NULL, &apply), ULP_E_REGIONS);
+    assert_int_equal(ulp_cuda_apply_prepare_parts(tile, &part, 1, &child, NULL, &apply), ULP_OK);
+    assert_int_equal(ulp_cuda_apply_commit(apply, NULL), ULP_OK);
+    assert_memory_equal(old_weights + ELEMENTS / 2, new_weights + ELEMENTS / 2,
+                        sizeof old_weights / 2);
+    assert_memory_not_equal(old_weights, new_weights, sizeof old_weights / 2);
+    ulp_cuda_weights_root(tile, &root);
+    assert_memory_equal(&root, &child, sizeof root);
+    assert_int_equal(ulp_cuda_weights_audit(tile), ULP_OK);
+    ulp_cuda_apply_free(apply);
+    ulp_patch_free(patch);
+    ulp_cuda_weights_free(tile);
+    ulp_cuda_weights_free(whole);
+    ulp_weights_free(twin);
+}
+
+static void test_arguments(void **unused) {
+    const struct ulp_patch *hole = NULL;
+    struct ulp_cuda_apply *apply = NULL;
+
+    (void)unused;
+    assert_int_equal(ulp_cuda_weights_new_tile(NULL, 0, NULL, 0, NULL, NULL, NULL, NULL),
+                     ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_apply_prepare_parts(NULL, &hole, 1, NULL, NULL, &apply), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_double(NULL, NULL, 0, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_on_host(NULL, NULL, NULL), ULP_E_USAGE);
@@ -219,6 +270,7 @@ int main(void) {
         cmocka_unit_test(test_two_states),
         cmocka_unit_test(test_a_step_from_the_host),
         cmocka_unit_test(test_a_tile_on_the_host),
+        cmocka_unit_test(test_a_tile),
         cmocka_unit_test(test_arguments),
     };
 

@@ -5,9 +5,10 @@
 
 #include "cuda/device.cuh"
 #include "cuda/element.cuh"
+#include "cuda/order.cuh"
 #include "cuda/status.cuh"
 
-#define THREADS 256u
+#define THREADS ORDER_THREADS
 #define IN_FLIGHT 4u // elements that a thread asks for before it uses the first
 
 // ---- writing ----
@@ -30,12 +31,12 @@ __global__ static void __launch_bounds__(THREADS)
         type old[IN_FLIGHT], value[IN_FLIGHT];
 
 #pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            at[k] = positions[i + k * THREADS < block.changes ? i + k * THREADS : i];
+#pragma unroll
         for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-            if (i + k * THREADS < block.changes) {
-                at[k] = positions[i + k * THREADS];
-                value[k] = values[i + k * THREADS];
-                old[k] = weights[at[k]];
-            }
+            value[k] = values[i + k * THREADS < block.changes ? i + k * THREADS : i];
+            old[k] = weights[at[k]];
         }
 #pragma unroll
         for (uint32_t k = 0; k < IN_FLIGHT; k++) {
@@ -63,66 +64,46 @@ extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, ui
 
 // ---- remembering ----
 
-// Changes come class by class, moves are wanted by position. A bit for each element that changes,
-// and how many there are in front of each run of 256, tell where each change goes.
-#define RUN_WORDS 8u
-#define RUN (32u * RUN_WORDS)
-#define RUNS (DECODE_BLOCK_MAX / RUN)
-#define RUNS_PER_THREAD (RUNS / THREADS)
+// What the element is about to do.
+template <unsigned WIDTH>
+__device__ static __forceinline__ decode_move move_of(uint32_t position, typename element<WIDTH>::type old,
+                                                      typename element<WIDTH>::type value) {
+    typedef typename element<WIDTH>::type type;
+    const int64_t moved = (typename element<WIDTH>::step)(type)(value - old);
+    const int64_t clipped = moved < -127 ? -127 : moved > 127 ? 127 : moved;
 
-struct order {
-    uint32_t changes[DECODE_BLOCK_MAX / 32];
-    uint32_t before[RUNS]; // changes in front of the run
-    uint32_t warps[THREADS / WARP];
-};
-
-__device__ static void mark_changes(struct order *order, const uint32_t *positions,
-                                    uint32_t count) {
-    for (uint32_t i = threadIdx.x; i < DECODE_BLOCK_MAX / 32; i += THREADS)
-        order->changes[i] = 0;
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
-        atomicOr(&order->changes[positions[i] / 32], 1u << positions[i] % 32);
-    __syncthreads();
+    return position << 8 | (uint8_t)clipped;
 }
 
-// Each thread adds up a few runs that lie together.
-__device__ static void count_changes(struct order *order) {
-    const uint32_t first = threadIdx.x * RUNS_PER_THREAD, warp = threadIdx.x / WARP;
-    uint32_t here[RUNS_PER_THREAD], sum = 0, until, before;
+// Of a list that ascends.
+template <unsigned WIDTH>
+__device__ static void remember_in_order(const typename element<WIDTH>::type *weights, const uint32_t *positions,
+                                         const typename element<WIDTH>::type *values, uint32_t count,
+                                         decode_move *moves) {
+    for (uint32_t i = threadIdx.x; i < count; i += IN_FLIGHT * THREADS) {
+        uint32_t at[IN_FLIGHT];
+        typename element<WIDTH>::type old[IN_FLIGHT];
 
-    for (uint32_t r = 0; r < RUNS_PER_THREAD; r++) {
-        here[r] = sum;
-        for (uint32_t i = 0; i < RUN_WORDS; i++)
-            sum += (uint32_t)__popc(order->changes[(first + r) * RUN_WORDS + i]);
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            at[k] = i + k * THREADS < count ? positions[i + k * THREADS] : positions[i];
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            old[k] = weights[at[k]];
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < count)
+                moves[i + k * THREADS] = move_of<WIDTH>(at[k], old[k], values[i + k * THREADS]);
+        }
     }
-    until = sum_up(sum);
-    if (lane_id() == WARP - 1)
-        order->warps[warp] = until;
-    __syncthreads();
-    before = until - sum;
-    for (uint32_t i = 0; i < warp; i++)
-        before += order->warps[i];
-    for (uint32_t r = 0; r < RUNS_PER_THREAD; r++)
-        order->before[first + r] = before + here[r];
-    __syncthreads();
-}
-
-__device__ static uint32_t changes_before(const struct order *order, uint32_t position) {
-    const uint32_t run = position / RUN, word = position / 32;
-    uint32_t count = order->before[run];
-
-    for (uint32_t i = run * RUN_WORDS; i < word; i++)
-        count += (uint32_t)__popc(order->changes[i]);
-    return count + (uint32_t)__popc(order->changes[word] & ((1u << position % 32) - 1));
 }
 
 template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     remember_changes(struct cuda_decode decode, struct decode_range range, decode_move *moves) {
     typedef typename element<WIDTH>::type type;
-    typedef typename element<WIDTH>::step step;
-    DYNAMIC_SHARED(struct order, order);
+    typedef struct order<uint32_t> by_position;
+    DYNAMIC_SHARED(by_position, order);
     const struct decode_block block = decode.blocks[range.first + blockIdx.x];
     const type *weights = (const type *)decode.plan[block.block].old;
     const uint32_t *positions = decode.positions + block.first;
@@ -130,15 +111,15 @@ __global__ static void __launch_bounds__(THREADS)
 
     if (!block.changes)
         return;
+    if (blockIdx.x < range.coded && sorted_whole<WIDTH>(block.changes)) {
+        remember_in_order<WIDTH>(weights, positions, values, block.changes, moves + block.first);
+        return;
+    }
     mark_changes(order, positions, block.changes);
     count_changes(order);
-    for (uint32_t i = threadIdx.x; i < block.changes; i += THREADS) {
-        const int64_t moved = (step)(type)(values[i] - weights[positions[i]]);
-        const int64_t clipped = moved < -127 ? -127 : moved > 127 ? 127 : moved;
-
+    for (uint32_t i = threadIdx.x; i < block.changes; i += THREADS)
         moves[block.first + changes_before(order, positions[i])] =
-            positions[i] << 8 | (uint8_t)clipped;
-    }
+            move_of<WIDTH>(positions[i], weights[positions[i]], values[i]);
 }
 
 extern "C" enum ulp_status cuda_decode_remember(const struct cuda_decode *decode,
@@ -147,7 +128,7 @@ extern "C" enum ulp_status cuda_decode_remember(const struct cuda_decode *decode
         remember_changes<1>, remember_changes<2>, remember_changes<4>, remember_changes<8>};
 
     for (uint32_t w = 0; w < DECODE_WIDTHS; w++)
-        launch(kernels[w], decode->ranges[w].all, THREADS, sizeof(struct order),
+        launch(kernels[w], decode->ranges[w].all, THREADS, sizeof(struct order<uint32_t>),
                (cudaStream_t)stream, *decode, decode->ranges[w], moves);
     return cuda_status(cudaGetLastError());
 }

@@ -2,8 +2,10 @@
 // Twin: code/context_scan.c, scan_decode(), with digest_replace(). A block of threads takes a block
 // of elements, tile after tile, and turns the ranks of its changes into positions and their steps
 // into new elements, in the place of both. A tile is counted (scan_counts.cuh), the events that lie
-// in it are told from the counts, and each is found (scan_find.cuh).
+// in it are told from the counts, and each is found (scan_find.cuh). In the end the list, which comes
+// class by class, is put into the order of positions (order.cuh): who writes to them is then faster.
 #include "cuda/mix.cuh"
+#include "cuda/order.cuh"
 #include "cuda/scan_find.cuh"
 #include "cuda/status.cuh"
 
@@ -291,20 +293,34 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
         find_moves<WIDTH>(shared, &scan, block.move_count, tiles);
     for (uint32_t i = threadIdx.x; i < CLAIM_WORDS(WIDTH); i += TILE_THREADS)
         shared->claimed[i] = 0;
+    if (threadIdx.x == 0)
+        shared->misfit = 0;
     for (uint32_t k = 0; k < DECODE_CLASSES; k++) // of those that are not there it stays
         shared->counts[k][threadIdx.x] = 0;
     scan_tiles<WIDTH, HISTORY>(shared, &scan, &feed, tiles, &sum);
     deliver_sum(sum, &decode.sums[2 * (size_t)scan.block.piece]);
-    if (!feed_fits(&decode, &block, &scan, &feed) &&
-        !atomicExch(&decode.faults[number], DECODE_MISFIT))
-        atomicAdd(decode.failed, 1u);
+    if (!feed_fits(&decode, &block, &scan, &feed)) {
+        shared->misfit = 1;
+        if (!atomicExch(&decode.faults[number], DECODE_MISFIT))
+            atomicAdd(decode.failed, 1u);
+    }
+    __syncthreads();
+    const bool fits = !shared->misfit; // else there are ranks in the list that were not found
+
+    __syncthreads();
+    if (fits)
+        sort_changes<WIDTH>((struct sorter<WIDTH> *)shared, scan.positions,
+                            (typename element<WIDTH>::type *)scan.values, block.changes);
 }
 
 template <unsigned WIDTH, bool HISTORY>
 static void scan_width(const struct cuda_decode *decode, struct decode_range range,
                        cudaStream_t stream) {
+    constexpr size_t scanning = sizeof(scan_shared<WIDTH, HISTORY>), sorting = sizeof(sorter<WIDTH>);
+
+    static_assert(ORDER_THREADS == TILE_THREADS, "the same threads sort what they found");
     launch(scan_blocks<WIDTH, HISTORY>, range.coded, TILE_THREADS,
-           sizeof(scan_shared<WIDTH, HISTORY>), stream, *decode, range);
+           scanning > sorting ? scanning : sorting, stream, *decode, range);
 }
 
 extern "C" enum ulp_status cuda_decode_scan(const struct cuda_decode *decode, void *stream) {

@@ -40,6 +40,7 @@ template <unsigned WIDTH, bool HISTORY> struct scan_shared {
     uint32_t events[DECODE_CLASSES];             // in the tile ...
     uint32_t list[DECODE_CLASSES];               // ... and where the first is in the block's list
     uint32_t claimed[CLAIM_WORDS(WIDTH)];        // words of the digest that change
+    uint32_t misfit;                             // the block has a fault
 
     uint8_t class_of[HISTORY ? CELLS : 1];
     uint32_t move_start[HISTORY ? TILES_MAX + 1 : 1]; // of each tile

@@ -64,6 +64,70 @@ extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, ui
 
 // ---- remembering ----
 
+// Of a list that does not ascend: a bit for each element that changes, and how many there are in front
+// of each run of elements, tell where each move goes.
+#define WORDS (DECODE_BLOCK_MAX / 32)
+#define MINE (WORDS / THREADS) // words of a thread, which lie together
+#define RUN 8u                             // words of a run
+#define RUNS (WORDS / RUN)
+
+struct order {
+    uint32_t changes[WORDS + THREADS]; // with a gap behind each thread's, for the banks
+    uint32_t before[RUNS];                   // changes in front of the run
+    uint32_t warps[THREADS / WARP];
+
+    __device__ __forceinline__ uint32_t &word(uint32_t i) {
+        return changes[i + i / MINE];
+    }
+};
+
+__device__ static void mark_changes(struct order *order, const uint32_t *positions, uint32_t count) {
+    for (uint32_t i = threadIdx.x; i < WORDS + THREADS; i += THREADS)
+        order->changes[i] = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        const uint32_t at = positions[i];
+
+        atomicOr(&order->word(at / 32), 1u << at % 32);
+    }
+    __syncthreads();
+}
+
+__device__ static void count_changes(struct order *order) {
+    constexpr uint32_t runs = MINE / RUN;
+    const uint32_t first = threadIdx.x * runs, warp = threadIdx.x / WARP;
+    uint32_t here[runs], sum = 0;
+
+#pragma unroll
+    for (uint32_t r = 0; r < runs; r++) {
+        here[r] = sum;
+#pragma unroll
+        for (uint32_t i = 0; i < RUN; i++)
+            sum += (uint32_t)__popc(order->word((first + r) * RUN + i));
+    }
+    const uint32_t until = sum_up(sum);
+    uint32_t before = until - sum;
+
+    if (lane_id() == WARP - 1)
+        order->warps[warp] = until;
+    __syncthreads();
+    for (uint32_t i = 0; i < warp; i++)
+        before += order->warps[i];
+#pragma unroll
+    for (uint32_t r = 0; r < runs; r++)
+        order->before[first + r] = before + here[r];
+    __syncthreads();
+}
+
+__device__ static uint32_t changes_before(struct order *order, uint32_t position) {
+    const uint32_t word = position / 32, run = word / RUN;
+    uint32_t count = order->before[run];
+
+    for (uint32_t i = run * RUN; i < word; i++)
+        count += (uint32_t)__popc(order->word(i));
+    return count + (uint32_t)__popc(order->word(word) & ((1u << position % 32) - 1));
+}
+
 // What the element is about to do.
 template <unsigned WIDTH>
 __device__ static __forceinline__ decode_move move_of(uint32_t position, typename element<WIDTH>::type old,
@@ -102,8 +166,7 @@ template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     remember_changes(struct cuda_decode decode, struct decode_range range, decode_move *moves) {
     typedef typename element<WIDTH>::type type;
-    typedef struct order<uint32_t> by_position;
-    DYNAMIC_SHARED(by_position, order);
+    DYNAMIC_SHARED(struct order, order);
     const struct decode_block block = decode.blocks[range.first + blockIdx.x];
     const type *weights = (const type *)decode.plan[block.block].old;
     const uint32_t *positions = decode.positions + block.first;
@@ -128,7 +191,7 @@ extern "C" enum ulp_status cuda_decode_remember(const struct cuda_decode *decode
         remember_changes<1>, remember_changes<2>, remember_changes<4>, remember_changes<8>};
 
     for (uint32_t w = 0; w < DECODE_WIDTHS; w++)
-        launch(kernels[w], decode->ranges[w].all, THREADS, sizeof(struct order<uint32_t>),
+        launch(kernels[w], decode->ranges[w].all, THREADS, sizeof(struct order),
                (cudaStream_t)stream, *decode, decode->ranges[w], moves);
     return cuda_status(cudaGetLastError());
 }

@@ -147,11 +147,12 @@ template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ struct turn
 events_of_tile(const scan_shared<WIDTH, HISTORY> *shared, uint32_t index) {
     const uint32_t events = lane_id() < DECODE_CLASSES ? shared->events[lane_id()] : 0;
-    const uint32_t until = sum_up(events);
+    const uint32_t until = sum_up(events, DECODE_CLASSES);
 
     // warps take turns to be the first, since the last ones often find nothing left
     return {lane_id() < DECODE_CLASSES ? until - events : UINT32_MAX,
-            __shfl_sync(ALL_LANES, until, WARP - 1), (threadIdx.x + index * WARP) % TILE_THREADS};
+            __shfl_sync(ALL_LANES, until, DECODE_CLASSES - 1),
+            (threadIdx.x + index * WARP) % TILE_THREADS};
 }
 
 // What this thread found in an earlier round is in the list.
@@ -249,7 +250,7 @@ __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const str
                                  scan->block.old + (size_t)next * WIDTH,
                                  min(elements - next, TILE_ELEMENTS));
         }
-        count_chunk<WIDTH, HISTORY>(shared, now, mine, scan->classes, scan->kind);
+        count_chunk<WIDTH, HISTORY>(shared, now, mine, scan->kind);
         __syncthreads();
         if constexpr (HISTORY) {
             correct_moved<WIDTH>(shared, now, scan, i, here);
@@ -267,7 +268,7 @@ __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const str
 }
 
 template <unsigned WIDTH, bool HISTORY>
-__global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
+__global__ static void __launch_bounds__(TILE_THREADS, HISTORY ? buffers<WIDTH>::with_history : buffers<WIDTH>::blocks)
     scan_blocks(struct cuda_decode decode, struct decode_range range) {
     typedef scan_shared<WIDTH, HISTORY> shared_type;
     DYNAMIC_SHARED(shared_type, shared);
@@ -276,7 +277,6 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
     const struct decode_segment *segment = &decode.segments[block.segment];
     const struct scan scan = {decode.plan[block.block],
                               segment->kind,
-                              segment->classes,
                               segment,
                               HISTORY ? decode.moves + block.moves : nullptr,
                               decode.positions + block.first,
@@ -295,8 +295,6 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
         shared->claimed[i] = 0;
     if (threadIdx.x == 0)
         shared->misfit = 0;
-    for (uint32_t k = 0; k < DECODE_CLASSES; k++) // of those that are not there it stays
-        shared->counts[k][threadIdx.x] = 0;
     scan_tiles<WIDTH, HISTORY>(shared, &scan, &feed, tiles, &sum);
     deliver_sum(sum, &decode.sums[2 * (size_t)scan.block.piece]);
     if (!feed_fits(&decode, &block, &scan, &feed)) {

@@ -7,11 +7,10 @@
 
 // A bit for each of eight elements whose exponent says that it is of the class.
 template <unsigned WIDTH>
-__device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, const uint2 *ones,
+__device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, const uint32_t *ones,
                                                      uint32_t first, uint32_t in_class,
                                                      struct code_kind kind) {
-    const uint32_t *half = (const uint32_t *)ones + in_class / 8;
-    const uint32_t field = 4 * (in_class % 8);
+    const uint32_t field = 2 * in_class;
     uint32_t mask = 0;
 
     if constexpr (WIDTH == 2) {
@@ -22,12 +21,12 @@ __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, co
         for (uint32_t i = 0; i < PART; i++) {
             const uint16_t old = (uint16_t)(pairs[i / 2] >> 16 * (i % 2));
 
-            mask |= (half[2 * slot_of<2>(old, kind)] >> field & 1) << i;
+            mask |= (ones[slot_of<2>(old, kind)] >> field & 1) << i;
         }
     } else {
 #pragma unroll
         for (uint32_t i = 0; i < PART; i++)
-            mask |= (half[2 * slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
+            mask |= (ones[slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
     }
     return mask;
 }

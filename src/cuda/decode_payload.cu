@@ -21,21 +21,63 @@
 #define RANK_END (DECODE_BLOCK_MAX + 1) // where ranks stay that left the block
 
 // Payloads are read from their end to their beginning. The next lines of each are on their way to
-// shared memory while those behind are decoded: a ring for each group.
+// shared memory while those behind are decoded: a ring for each group. Positions are bits from the line
+// of memory on in which the payload begins.
 #define LINE_WORDS 32u
 #define LINE_BITS 1024
 #define LINES 4
 #define RING_WORDS (LINES * LINE_WORDS)
 
+struct ring {
+    alignas(16) uint32_t words[RING_WORDS];
+    uint32_t again[4]; // the first ones, so that there is a word behind the last
+};
+
+// Where a group's ring is. The compiler would work it out anew for each word.
+#ifdef ULP_EMULATED
+typedef const uint32_t *shared_words;
+static inline shared_words shared_address(const uint32_t *words) {
+    return words;
+}
+static inline uint2 two_words(shared_words words, uint32_t first) {
+    return {words[first], words[first + 1]};
+}
+static inline const uint32_t *kept(const uint32_t *pointer) {
+    return pointer;
+}
+#else
+typedef uint32_t shared_words;
+__device__ static __forceinline__ shared_words shared_address(const uint32_t *words) {
+    uint32_t address = (uint32_t)__cvta_generic_to_shared(words);
+
+    asm volatile("" : "+r"(address));
+    return address;
+}
+__device__ static __forceinline__ uint2 two_words(shared_words words, uint32_t first) {
+    uint2 two;
+
+    asm volatile("ld.shared.b32 %0, [%2]; ld.shared.b32 %1, [%2 + 4];"
+                 : "=r"(two.x), "=r"(two.y)
+                 : "r"(words + 4 * first));
+    return two;
+}
+__device__ static __forceinline__ const uint32_t *kept(const uint32_t *pointer) {
+    asm volatile("" : "+l"(pointer));
+    return pointer;
+}
+#endif
+
 // One lane's view of the payload that its group reads.
 struct reader {
-    const uint32_t *words; // the line of memory in which it begins ...
-    uint32_t skip;         // ... so many bits into it
-    int32_t at;            // bits that are left; the same in all lanes
+    const uint32_t *words; // the line in which it begins ...
+    int32_t begin;         // ... and the bit
+    int32_t at;            // where what is left ends; the same in all lanes
     uint32_t state;
-    uint32_t *ring;
-    int32_t asked, there; // the lines from these on are on their way to the ring, and in it
-    uint32_t below[LANES]; // 1 for each lane up to and including this one, else 0
+    struct ring *ring;
+    shared_words near; // what is in it
+    int32_t asked; // the lines from this one on are in the ring, or on their way
+    int32_t floor; // the bits from here on are in the ring
+    int32_t ask;   // below this the next line is asked for
 };
 
 __device__ static __forceinline__ bool group_any(bool here) {
@@ -44,79 +86,82 @@ __device__ static __forceinline__ bool group_any(bool here) {
     return __ballot_sync(ALL_LANES, here) >> first & ((1u << LANES) - 1);
 }
 
-// Sums of the group's lanes up to and including this one, and of all. Everybody asks everybody: those
-// shuffles do not wait for each other.
+// Sums of the group's lanes up to and including this one, and of all.
 struct sums {
     uint32_t until, all;
 };
 
-__device__ static __forceinline__ struct sums group_sums(const struct reader *reader, uint32_t value) {
-    uint32_t of[LANES];
+__device__ static __forceinline__ struct sums group_sums(uint32_t value) {
+    const uint32_t until = sum_up(value, LANES);
 
-#pragma unroll
-    for (uint32_t k = 0; k < LANES; k++)
-        of[k] = __shfl_sync(ALL_LANES, value, (int)k, (int)LANES);
-    return {(of[0] + of[1] * reader->below[1] + of[2] * reader->below[2] + of[3] * reader->below[3]) +
-                (of[4] * reader->below[4] + of[5] * reader->below[5] + of[6] * reader->below[6] +
-                 of[7] * reader->below[7]),
-            ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]))};
+    return {until, __shfl_sync(ALL_LANES, until, LANES - 1, LANES)};
 }
 
 // ---- bits ----
 
 __device__ static __forceinline__ void ask_for_line(struct reader *reader) {
-    const uint32_t vector = threadIdx.x % LANES * 4;
-    const uint32_t line = (uint32_t)--reader->asked;
+    const uint32_t vector = threadIdx.x % LANES * 4, line = (uint32_t)--reader->asked;
+    struct ring *ring = reader->ring;
+    const uint32_t *from = &reader->words[line * LINE_WORDS + vector];
 
-    copy_vector((uint4 *)&reader->ring[line % LINES * LINE_WORDS + vector],
-                &reader->words[line * LINE_WORDS + vector]);
+    copy_vector((uint4 *)&ring->words[line % LINES * LINE_WORDS + vector], from);
+    if (line % LINES == 0 && vector == 0)
+        copy_vector((uint4 *)ring->again, from);
+    reader->ask = reader->asked ? (reader->asked + 2) * LINE_BITS : INT32_MIN;
+}
+
+// What was asked for is there. All lanes of the warp come here.
+__device__ static __forceinline__ void receive_lines(struct reader *reader) {
+    copies_done();
+    __syncwarp();
+    reader->floor = max(reader->asked * LINE_BITS, reader->begin);
 }
 
 // Asks for the next line when two are left to read. All lanes of the warp come here.
 __device__ static __forceinline__ void look_ahead(struct reader *reader) {
-    const int32_t line = (reader->at + (int32_t)reader->skip) >> 10;
-    const bool needed = reader->asked > 0 && line <= reader->asked + 1;
+    const bool needed = reader->at < reader->ask;
 
     if (!__any_sync(ALL_LANES, needed))
         return;
-    copies_done();
-    __syncwarp();
-    reader->there = reader->asked;
+    receive_lines(reader);
     if (needed)
         ask_for_line(reader);
     copies_begun();
 }
 
-// Up to 32 bits from `from` on; zeros in front of the payload.
-__device__ static __forceinline__ uint32_t fetch(const struct reader *reader, int32_t from,
-                                                 uint32_t bits) {
-    const uint32_t at = (uint32_t)max(from, 0) + reader->skip, word = at / 32;
-    uint32_t low, high;
+// 32 bits from `from` on, which is not below the floor.
+__device__ static __forceinline__ uint32_t fetch_near(const struct reader *reader, int32_t from) {
+    const uint2 two = two_words(reader->near, (uint32_t)from / 32 % RING_WORDS);
 
-    if (word >= (uint32_t)reader->there * LINE_WORDS) {
-        low = reader->ring[word % RING_WORDS];
-        high = reader->ring[(word + 1) % RING_WORDS];
-    } else { // numbers that are longer than anybody expects
-        low = __ldg(&reader->words[word]);
-        high = __ldg(&reader->words[word + 1]);
-    }
-    return from >= 0 && bits ? __funnelshift_r(low, high, at % 32) & UINT32_MAX >> (32 - bits) % 32 : 0;
+    return __funnelshift_r(two.x, two.y, (uint32_t)from % 32);
+}
+
+// From anywhere: numbers that are longer than anybody expects, and zeros in front of the payload.
+__device__ static __forceinline__ uint32_t fetch_far(const uint32_t *words, int32_t begin, int32_t from) {
+    const uint32_t word = (uint32_t)max(from, 0) / 32;
+
+    return from < begin ? 0 : __funnelshift_r(__ldg(&words[word]), __ldg(&words[word + 1]), (uint32_t)from % 32);
+}
+
+__device__ static __forceinline__ uint32_t fetch(const struct reader *reader, int32_t from, uint32_t bits) {
+    const uint32_t word =
+        from >= reader->floor ? fetch_near(reader, from) : fetch_far(reader->words, reader->begin, from);
+
+    return bits ? word & UINT32_MAX >> (32 - bits) % 32 : 0;
 }
 
 // ---- numbers ----
 
-__device__ static __forceinline__ uint32_t entry_length(uint32_t entry) {
-    return entry_bits(entry) + entry_extra(entry);
-}
-
-// A number of at most 32 bits with those of its state: gaps, and values of one and two bytes.
+// A number of fewer than 32 bits with those of its state: gaps, and values of one and two bytes.
 __device__ static __forceinline__ uint32_t take_short(const struct reader *reader, int32_t from,
                                                       uint32_t entry, uint32_t *ret_state) {
     const uint32_t extra = entry_extra(entry);
-    const uint32_t word = fetch(reader, from, entry_length(entry));
+    const uint32_t word =
+        (from >= reader->floor ? fetch_near(reader, from) : fetch_far(reader->words, reader->begin, from)) &
+        ~(UINT32_MAX << entry_length(entry) % 32);
 
     *ret_state = entry_next(entry) + (word >> extra);
-    return (entry_lead(entry) << extra) + (word & ((1u << extra) - 1));
+    return (entry_lead(entry) << extra) + (word & ~(UINT32_MAX << extra));
 }
 
 // One of up to 64 bits, and those of its state above them.
@@ -126,26 +171,36 @@ __device__ static __forceinline__ uint64_t take_long(const struct reader *reader
     const uint64_t rest = fetch(reader, from, low) | (uint64_t)fetch(reader, from + 32, extra - low)
                                                          << 32;
 
-    *ret_state = entry_next(entry) + fetch(reader, from + (int32_t)extra, entry_bits(entry));
+    *ret_state = entry_next(entry) +
+                 fetch(reader, from + (int32_t)extra, entry_length(entry) - extra);
     return ((uint64_t)entry_lead(entry) << extra) + rest;
 }
+
+template <bool SHORT> struct number {
+    typedef uint32_t type;
+};
+template <> struct number<false> {
+    typedef uint64_t type;
+};
 
 // The lanes that take part take their bits, one behind the other: `lengths` are the sums of how many.
 // What the new state says is loaded at once, before anybody waits for what the number is good for.
 template <bool SHORT>
-__device__ static __forceinline__ uint64_t take(struct reader *reader, const uint32_t *table,
-                                                struct sums lengths, uint32_t *entry, bool active,
-                                                bool again) {
+__device__ static __forceinline__ typename number<SHORT>::type
+take(struct reader *reader, const uint32_t *table, struct sums lengths, uint32_t *entry, bool active, bool again) {
     const int32_t from = reader->at - (int32_t)lengths.until;
+    typename number<SHORT>::type number;
     uint32_t state;
-    const uint64_t number = SHORT ? take_short(reader, from, *entry, &state)
-                                  : take_long(reader, from, *entry, &state);
 
-    reader->at -= (int32_t)lengths.all;
+    if constexpr (SHORT)
+        number = take_short(reader, from, *entry, &state);
+    else
+        number = take_long(reader, from, *entry, &state);
     if (active)
         reader->state = state;
     *entry = again ? __ldg(&table[reader->state]) : 0;
     look_ahead(reader);
+    reader->at -= (int32_t)lengths.all;
     return number;
 }
 
@@ -178,7 +233,7 @@ __device__ static uint32_t read_ranks(struct reader *reader, const uint32_t *tab
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
         const bool active = i < events;
-        const struct sums sums = group_sums(reader, entry_length(entry) << GAP_BITS | pending);
+        const struct sums sums = group_sums(entry_length(entry) << GAP_BITS | pending);
         const uint32_t gap =
             (uint32_t)take<true>(reader, table, {sums.until >> GAP_BITS, sums.all >> GAP_BITS},
                                  &entry, active, i + LANES < events);
@@ -188,7 +243,7 @@ __device__ static uint32_t read_ranks(struct reader *reader, const uint32_t *tab
         rank = min(rank + (sums.all & GAP_MASK), RANK_END);
         pending = active ? min(gap, DECODE_BLOCK_MAX) + 1 : 0; // further is as wrong as that
     }
-    const struct sums sums = group_sums(reader, pending);
+    const struct sums sums = group_sums(pending);
 
     if (pending)
         to.ranks[(rounds + LANES - 1) / LANES * LANES - LANES + lane] = rank + sums.until - 1;
@@ -204,11 +259,11 @@ __device__ static uint32_t read_flipped(struct reader *reader, const uint32_t *t
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
         const bool active = i < events;
-        const struct sums lengths = group_sums(reader, entry_length(entry));
+        const struct sums lengths = group_sums(entry_length(entry));
         const uint32_t number =
             (uint32_t)take<true>(reader, table, lengths, &entry, active, i + LANES < events);
         const uint32_t gap = active ? number : 0;
-        const struct sums gaps = group_sums(reader, gap);
+        const struct sums gaps = group_sums(gap);
         const uint32_t first = gaps.until - gap;
 
         // in front of this lane's gap are `first` changes and one event for each lane before it
@@ -227,50 +282,51 @@ template <unsigned WIDTH>
 __device__ static bool read_steps(struct reader *reader, const uint32_t *table, uint32_t rounds,
                                   struct target to) {
     typedef typename element<WIDTH>::type type;
-    const uint64_t beyond = UINT64_MAX >> (64 - 8 * WIDTH);
+    typedef typename number<WIDTH <= 2>::type wide;
     const uint32_t lane = threadIdx.x % LANES;
+    const wide beyond = (wide)(type)~(type)0;
     uint32_t entry = first_entry(reader, table, lane < to.changes);
-    bool fit = true;
+    bool active = lane < to.changes;
+    wide widest = 0;
 
     for (uint32_t i = lane; i < rounds + lane; i += LANES) {
-        const bool active = i < to.changes;
-        const struct sums lengths = group_sums(reader, entry_length(entry));
-        const uint64_t value =
-            take<WIDTH <= 2>(reader, table, lengths, &entry, active, i + LANES < to.changes);
-        const uint64_t zigzag = value + 1;
+        const bool again = i + LANES < to.changes;
+        const wide value =
+            take<WIDTH <= 2>(reader, table, group_sums(entry_length(entry)), &entry, active, again);
+        const wide zigzag = value + 1;
 
-        fit = fit && (value < beyond || !active);
-        if (active)
+        if (active) {
+            widest = max(widest, value);
             ((type *)to.steps)[i] = (type)(zigzag >> 1 ^ (0 - (zigzag & 1)));
+        }
+        active = again;
     }
-    return fit;
+    return widest < beyond;
 }
 
 // ---- a block ----
 
 // All lanes of the warp come here. Without bytes there is nothing to read.
 __device__ static struct reader open_reader(const uint8_t *payload, uint64_t begin, uint32_t bytes,
-                                            uint32_t *ring, bool *ret_marked) {
+                                            struct ring *ring, bool *ret_marked) {
     const uint32_t lane = threadIdx.x % LANES, last = bytes ? payload[begin + bytes - 1] : 0;
     const uint32_t line = 4 * LINE_WORDS;
     struct reader reader = {};
 
     reader.words = (const uint32_t *)(payload + begin / line * line);
-    reader.skip = (uint32_t)(begin % line) * 8;
+    reader.at = reader.begin = (int32_t)(begin % line) * 8;
     reader.ring = ring;
-    for (uint32_t k = 0; k < LANES; k++)
-        reader.below[k] = k <= lane;
+    reader.near = shared_address(ring->words);
+    reader.ask = INT32_MIN;
     *ret_marked = last;
     if (last) {
-        reader.at = (int32_t)(8 * bytes) - 8 + 31 - __clz(last);
-        reader.asked = (int32_t)((8 * bytes - 1 + reader.skip) / LINE_BITS) + 1;
+        reader.at += (int32_t)(8 * bytes) - 8 + 31 - __clz(last);
+        reader.asked = reader.at / LINE_BITS + 1;
         for (int k = 0; k < LINES && reader.asked; k++)
             ask_for_line(&reader);
     }
     copies_begun();
-    copies_done();
-    __syncwarp();
-    reader.there = reader.asked;
+    receive_lines(&reader);
     if (last) {
         reader.state = fetch(&reader, reader.at - STATE_BITS * (int32_t)(lane + 1), STATE_BITS);
         reader.at -= STATE_BITS * (int32_t)LANES;
@@ -282,7 +338,7 @@ __device__ static struct reader open_reader(const uint8_t *payload, uint64_t beg
 template <unsigned WIDTH>
 __device__ static uint32_t read_block(const struct cuda_decode *decode,
                                       const struct decode_block *block, bool live,
-                                      uint32_t *ring) {
+                                      struct ring *ring) {
     const struct decode_segment *segment = &decode->segments[block->segment];
     const uint32_t classes = live ? segment->classes : 0, flipped = segment->flipped;
     const uint32_t all_classes = __reduce_max_sync(ALL_LANES, classes);
@@ -299,9 +355,9 @@ __device__ static uint32_t read_block(const struct cuda_decode *decode,
         const bool turned = k >= flipped;
         const uint32_t rounds = __reduce_max_sync(ALL_LANES, events);
         const uint32_t *gap_table =
-            decode->tables + (size_t)segment->gap_table[has ? k : 0] * DECODE_STATES;
+            kept(decode->tables + (size_t)segment->gap_table[has ? k : 0] * DECODE_STATES);
         const uint32_t *value_table =
-            decode->tables + (size_t)segment->value_table[has ? k : 0] * DECODE_STATES;
+            kept(decode->tables + (size_t)segment->value_table[has ? k : 0] * DECODE_STATES);
         const struct target to = {ranks, steps, changes};
         const struct target none = {ranks, steps, 0};
 
@@ -328,26 +384,22 @@ __device__ static uint32_t read_block(const struct cuda_decode *decode,
         return DECODE_GAP;
     if (!ends)
         return DECODE_STATE;
-    if (reader.at)
+    if (reader.at != reader.begin)
         return DECODE_LENGTH;
     return values_fit ? 0 : DECODE_VALUE;
 }
 
-struct rings {
-    alignas(16) uint32_t words[THREADS / LANES][RING_WORDS];
-};
-
 template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     read_payloads(struct cuda_decode decode, struct decode_range range) {
-    DYNAMIC_SHARED(struct rings, rings);
+    DYNAMIC_SHARED(struct ring, rings);
     const uint32_t index = (blockIdx.x * THREADS + threadIdx.x) / LANES;
     const bool there = index < range.coded;
     const uint32_t number = range.first + (there ? index : 0);
     const struct decode_block block = decode.blocks[number];
     const bool live = there && block.payload_bytes;
     const uint32_t fault =
-        read_block<WIDTH>(&decode, &block, live, rings->words[threadIdx.x / LANES]);
+        read_block<WIDTH>(&decode, &block, live, &rings[threadIdx.x / LANES]);
 
     if (live && fault && threadIdx.x % LANES == 0) {
         decode.faults[number] = fault;
@@ -364,7 +416,7 @@ extern "C" enum ulp_status cuda_decode_payload(const struct cuda_decode *decode,
         const struct decode_range range = decode->ranges[w];
 
         launch(kernels[w], (range.coded + blocks_at_once - 1) / blocks_at_once, THREADS,
-               sizeof(struct rings), (cudaStream_t)stream, *decode, range);
+               blocks_at_once * sizeof(struct ring), (cudaStream_t)stream, *decode, range);
     }
     return cuda_status(cudaGetLastError());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twins: patch/place.c, place_swap(), and patch/moves.c, moves_list_add(). A block of threads for
-// each block of elements.
+// each block of elements. The scan leaves lists in the order of positions (order.cuh), so that what is
+// read and written together lies together; a list of the host's, or a very long one, has any order.
 #include "cuda/decode.h"
 
 #include "cuda/device.cuh"
@@ -9,7 +10,7 @@
 #include "cuda/status.cuh"
 
 #define THREADS ORDER_THREADS
-#define IN_FLIGHT 4u // elements that a thread asks for before it uses the first
+#define IN_FLIGHT 8u // elements that a thread asks for before it uses the first
 
 // ---- writing ----
 
@@ -68,12 +69,12 @@ extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, ui
 // of each run of elements, tell where each move goes.
 #define WORDS (DECODE_BLOCK_MAX / 32)
 #define MINE (WORDS / THREADS) // words of a thread, which lie together
-#define RUN 8u                             // words of a run
+#define RUN 8u                 // words of a run
 #define RUNS (WORDS / RUN)
 
 struct order {
     uint32_t changes[WORDS + THREADS]; // with a gap behind each thread's, for the banks
-    uint32_t before[RUNS];                   // changes in front of the run
+    uint32_t before[RUNS];             // changes in front of the run
     uint32_t warps[THREADS / WARP];
 
     __device__ __forceinline__ uint32_t &word(uint32_t i) {

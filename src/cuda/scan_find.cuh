@@ -16,12 +16,14 @@ __device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, co
     if constexpr (WIDTH == 2) {
         const uint4 eight = from->vector(first / TILE_CHUNK, first % TILE_CHUNK / PART);
         const uint32_t pairs[] = {eight.x, eight.y, eight.z, eight.w};
+        const uint8_t *base = (const uint8_t *)ones;
+        const struct lookup lookup = lookup_of(kind);
 
 #pragma unroll
         for (uint32_t i = 0; i < PART; i++) {
-            const uint16_t old = (uint16_t)(pairs[i / 2] >> 16 * (i % 2));
+            const uint32_t offset = pairs[i / 2] >> (i % 2 ? lookup.high : lookup.low) & lookup.mask;
 
-            mask |= (ones[slot_of<2>(old, kind)] >> field & 1) << i;
+            mask |= (*(const uint32_t *)(base + offset) >> field & 1) << i;
         }
     } else {
 #pragma unroll
@@ -50,8 +52,9 @@ __device__ static __forceinline__ uint32_t find_in_part(const scan_shared<WIDTH,
             mask = (mask & ~(1u << i)) | is << i;
         }
     }
-    for (; rank; rank--)
-        mask &= mask - 1;
+#pragma unroll
+    for (uint32_t i = 0; i < PART - 1; i++)
+        mask = i < rank ? mask & (mask - 1) : mask;
     return first + (((uint32_t)__ffs(mask) - 1) & (PART - 1));
 }
 

@@ -308,7 +308,8 @@ __global__ static void __launch_bounds__(TILE_THREADS, HISTORY ? buffers<WIDTH>:
     __syncthreads();
     if (fits)
         sort_changes<WIDTH>((struct sorter<WIDTH> *)shared, scan.positions,
-                            (typename element<WIDTH>::type *)scan.values, block.changes);
+                            (typename element<WIDTH>::type *)scan.values, block.changes,
+                            scan.block.elements);
 }
 
 template <unsigned WIDTH, bool HISTORY>

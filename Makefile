@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front: CMake presets do the work, CTest runs the tests. `make help` lists what there is.
 .DEFAULT_GOAL := all
-.PHONY: all help setup demo tour test test-all bench fuzz gpu-check gpu-bench install coverage lint format clean
+.PHONY: all help setup demo tour test test-all bench fuzz gpu-check gpu-sanitize gpu-bench install coverage lint format clean
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -20,7 +20,7 @@ all: ## release build; afterwards build/ulpsync runs
 	@$(call build,release)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
 
 setup: ## install what is missing for building and testing
 	@tools/setup test
@@ -56,6 +56,9 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 
 gpu-check: ## GPU tests; exit code 77 on a machine without a GPU
 	@tools/gpu-check
+
+gpu-sanitize: ## decoding on a GPU under compute-sanitizer: memory and races, with little data
+	@tools/gpu-check sanitize
 
 gpu-bench: ## diff, encode, decode, apply and digest on a GPU beside the limits of its memory
 	@tools/gpu-check bench

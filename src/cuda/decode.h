@@ -40,7 +40,7 @@ extern "C" {
 #define DECODE_PAYLOAD_MAX (2u * DECODE_BLOCK_MAX * 9u + 16u)
 
 /* Bytes that must be readable behind the last payload. */
-#define DECODE_SLACK 16u
+#define DECODE_SLACK 144u
 
 /* Elements are 1, 2, 4 or 8 bytes wide; arrays by width are indexed with its logarithm. */
 #define DECODE_WIDTHS 4u
@@ -103,7 +103,7 @@ struct cuda_decode {
     const struct decode_block *blocks;
     struct decode_range ranges[DECODE_WIDTHS];
     const uint32_t *counts;
-    const uint8_t *payload;   /* aligned to 4 bytes */
+    const uint8_t *payload;   /* aligned to 16 bytes */
     const decode_move *moves; /* what the elements did before; NULL without history */
     uint32_t *positions;      /* of the changes: ranks between payload and scan */
     uint8_t *values;          /* steps between payload and scan; aligned to 8 bytes */

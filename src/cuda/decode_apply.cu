@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twins: patch/place.c, place_swap(), and patch/moves.c, moves_list_add(). A block of threads for
-// each block of elements.
+// each block of elements. The scan leaves lists in the order of positions (order.cuh), so that what is
+// read and written together lies together; a list of the host's, or a very long one, has any order.
 #include "cuda/decode.h"
 
 #include "cuda/device.cuh"
 #include "cuda/element.cuh"
+#include "cuda/order.cuh"
 #include "cuda/place.cuh"
 #include "cuda/status.cuh"
 
-#define THREADS 256u
-#define IN_FLIGHT 4u // elements that a thread asks for before it uses the first
+#define THREADS ORDER_THREADS
+#define IN_FLIGHT 8u // elements that a thread asks for before it uses the first
 
 // ---- writing ----
 
@@ -31,12 +33,12 @@ __global__ static void __launch_bounds__(THREADS)
         type old[IN_FLIGHT], value[IN_FLIGHT];
 
 #pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            at[k] = positions[i + k * THREADS < block.changes ? i + k * THREADS : i];
+#pragma unroll
         for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-            if (i + k * THREADS < block.changes) {
-                at[k] = positions[i + k * THREADS];
-                value[k] = values[i + k * THREADS];
-                old[k] = weights[at[k]];
-            }
+            value[k] = values[i + k * THREADS < block.changes ? i + k * THREADS : i];
+            old[k] = weights[at[k]];
         }
 #pragma unroll
         for (uint32_t k = 0; k < IN_FLIGHT; k++) {
@@ -98,65 +100,108 @@ extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, ui
 
 // ---- remembering ----
 
-// Changes come class by class, moves are wanted by position. A bit for each element that changes,
-// and how many there are in front of each run of 256, tell where each change goes.
-#define RUN_WORDS 8u
-#define RUN (32u * RUN_WORDS)
-#define RUNS (DECODE_BLOCK_MAX / RUN)
-#define RUNS_PER_THREAD (RUNS / THREADS)
+// Of a list that does not ascend: a bit for each element that changes, and how many there are in front
+// of each run of elements, tell where each move goes.
+#define WORDS (DECODE_BLOCK_MAX / 32)
+#define MINE (WORDS / THREADS) // words of a thread, which lie together
+#define RUN 8u                 // words of a run
+#define RUNS (WORDS / RUN)
 
 struct order {
-    uint32_t changes[DECODE_BLOCK_MAX / 32];
-    uint32_t before[RUNS]; // changes in front of the run
+    uint32_t changes[WORDS + THREADS]; // with a gap behind each thread's, for the banks
+    uint32_t before[RUNS];             // changes in front of the run
     uint32_t warps[THREADS / WARP];
+
+    __device__ __forceinline__ uint32_t &word(uint32_t i) {
+        return changes[i + i / MINE];
+    }
 };
 
-__device__ static void mark_changes(struct order *order, const uint32_t *positions,
-                                    uint32_t count) {
-    for (uint32_t i = threadIdx.x; i < DECODE_BLOCK_MAX / 32; i += THREADS)
+__device__ static void mark_changes(struct order *order, const uint32_t *positions, uint32_t count) {
+    for (uint32_t i = threadIdx.x; i < WORDS + THREADS; i += THREADS)
         order->changes[i] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
-        atomicOr(&order->changes[positions[i] / 32], 1u << positions[i] % 32);
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        const uint32_t at = positions[i];
+
+        atomicOr(&order->word(at / 32), 1u << at % 32);
+    }
     __syncthreads();
 }
 
-// Each thread adds up a few runs that lie together.
 __device__ static void count_changes(struct order *order) {
-    const uint32_t first = threadIdx.x * RUNS_PER_THREAD, warp = threadIdx.x / WARP;
-    uint32_t here[RUNS_PER_THREAD], sum = 0, until, before;
+    constexpr uint32_t runs = MINE / RUN;
+    const uint32_t first = threadIdx.x * runs, warp = threadIdx.x / WARP;
+    uint32_t here[runs], sum = 0;
 
-    for (uint32_t r = 0; r < RUNS_PER_THREAD; r++) {
+#pragma unroll
+    for (uint32_t r = 0; r < runs; r++) {
         here[r] = sum;
-        for (uint32_t i = 0; i < RUN_WORDS; i++)
-            sum += (uint32_t)__popc(order->changes[(first + r) * RUN_WORDS + i]);
+#pragma unroll
+        for (uint32_t i = 0; i < RUN; i++)
+            sum += (uint32_t)__popc(order->word((first + r) * RUN + i));
     }
-    until = sum_up(sum);
+    const uint32_t until = sum_up(sum);
+    uint32_t before = until - sum;
+
     if (lane_id() == WARP - 1)
         order->warps[warp] = until;
     __syncthreads();
-    before = until - sum;
     for (uint32_t i = 0; i < warp; i++)
         before += order->warps[i];
-    for (uint32_t r = 0; r < RUNS_PER_THREAD; r++)
+#pragma unroll
+    for (uint32_t r = 0; r < runs; r++)
         order->before[first + r] = before + here[r];
     __syncthreads();
 }
 
-__device__ static uint32_t changes_before(const struct order *order, uint32_t position) {
-    const uint32_t run = position / RUN, word = position / 32;
+__device__ static uint32_t changes_before(struct order *order, uint32_t position) {
+    const uint32_t word = position / 32, run = word / RUN;
     uint32_t count = order->before[run];
 
-    for (uint32_t i = run * RUN_WORDS; i < word; i++)
-        count += (uint32_t)__popc(order->changes[i]);
-    return count + (uint32_t)__popc(order->changes[word] & ((1u << position % 32) - 1));
+    for (uint32_t i = run * RUN; i < word; i++)
+        count += (uint32_t)__popc(order->word(i));
+    return count + (uint32_t)__popc(order->word(word) & ((1u << position % 32) - 1));
+}
+
+// What the element is about to do.
+template <unsigned WIDTH>
+__device__ static __forceinline__ decode_move move_of(uint32_t position, typename element<WIDTH>::type old,
+                                                      typename element<WIDTH>::type value) {
+    typedef typename element<WIDTH>::type type;
+    const int64_t moved = (typename element<WIDTH>::step)(type)(value - old);
+    const int64_t clipped = moved < -127 ? -127 : moved > 127 ? 127 : moved;
+
+    return position << 8 | (uint8_t)clipped;
+}
+
+// Of a list that ascends.
+template <unsigned WIDTH>
+__device__ static void remember_in_order(const typename element<WIDTH>::type *weights, const uint32_t *positions,
+                                         const typename element<WIDTH>::type *values, uint32_t count,
+                                         decode_move *moves) {
+    for (uint32_t i = threadIdx.x; i < count; i += IN_FLIGHT * THREADS) {
+        uint32_t at[IN_FLIGHT];
+        typename element<WIDTH>::type old[IN_FLIGHT];
+
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            at[k] = i + k * THREADS < count ? positions[i + k * THREADS] : positions[i];
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++)
+            old[k] = weights[at[k]];
+#pragma unroll
+        for (uint32_t k = 0; k < IN_FLIGHT; k++) {
+            if (i + k * THREADS < count)
+                moves[i + k * THREADS] = move_of<WIDTH>(at[k], old[k], values[i + k * THREADS]);
+        }
+    }
 }
 
 template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
     remember_changes(struct cuda_decode decode, struct decode_range range, decode_move *moves) {
     typedef typename element<WIDTH>::type type;
-    typedef typename element<WIDTH>::step step;
     DYNAMIC_SHARED(struct order, order);
     const struct decode_block block = decode.blocks[range.first + blockIdx.x];
     const type *weights = (const type *)decode.plan[block.block].old;
@@ -165,15 +210,15 @@ __global__ static void __launch_bounds__(THREADS)
 
     if (!block.changes)
         return;
+    if (blockIdx.x < range.coded && sorted_whole<WIDTH>(block.changes)) {
+        remember_in_order<WIDTH>(weights, positions, values, block.changes, moves + block.first);
+        return;
+    }
     mark_changes(order, positions, block.changes);
     count_changes(order);
-    for (uint32_t i = threadIdx.x; i < block.changes; i += THREADS) {
-        const int64_t moved = (step)(type)(values[i] - weights[positions[i]]);
-        const int64_t clipped = moved < -127 ? -127 : moved > 127 ? 127 : moved;
-
+    for (uint32_t i = threadIdx.x; i < block.changes; i += THREADS)
         moves[block.first + changes_before(order, positions[i])] =
-            positions[i] << 8 | (uint8_t)clipped;
-    }
+            move_of<WIDTH>(positions[i], weights[positions[i]], values[i]);
 }
 
 extern "C" enum ulp_status cuda_decode_remember(const struct cuda_decode *decode,

@@ -2,8 +2,10 @@
 // Twin: code/context_scan.c, scan_decode(), with digest_replace(). A block of threads takes a block
 // of elements, tile after tile, and turns the ranks of its changes into positions and their steps
 // into new elements, in the place of both. A tile is counted (scan_counts.cuh), the events that lie
-// in it are told from the counts, and each is found (scan_find.cuh).
+// in it are told from the counts, and each is found (scan_find.cuh). In the end the list, which comes
+// class by class, is put into the order of positions (order.cuh): who writes to them is then faster.
 #include "cuda/mix.cuh"
+#include "cuda/order.cuh"
 #include "cuda/scan_find.cuh"
 #include "cuda/status.cuh"
 
@@ -145,11 +147,12 @@ template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ struct turn
 events_of_tile(const scan_shared<WIDTH, HISTORY> *shared, uint32_t index) {
     const uint32_t events = lane_id() < DECODE_CLASSES ? shared->events[lane_id()] : 0;
-    const uint32_t until = sum_up(events);
+    const uint32_t until = sum_up(events, DECODE_CLASSES);
 
     // warps take turns to be the first, since the last ones often find nothing left
     return {lane_id() < DECODE_CLASSES ? until - events : UINT32_MAX,
-            __shfl_sync(ALL_LANES, until, WARP - 1), (threadIdx.x + index * WARP) % TILE_THREADS};
+            __shfl_sync(ALL_LANES, until, DECODE_CLASSES - 1),
+            (threadIdx.x + index * WARP) % TILE_THREADS};
 }
 
 // What this thread found in an earlier round is in the list.
@@ -247,7 +250,7 @@ __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const str
                                  scan->block.old + (size_t)next * WIDTH,
                                  min(elements - next, TILE_ELEMENTS));
         }
-        count_chunk<WIDTH, HISTORY>(shared, now, mine, scan->classes, scan->kind);
+        count_chunk<WIDTH, HISTORY>(shared, now, mine, scan->kind);
         __syncthreads();
         if constexpr (HISTORY) {
             correct_moved<WIDTH>(shared, now, scan, i, here);
@@ -265,7 +268,7 @@ __device__ static void scan_tiles(scan_shared<WIDTH, HISTORY> *shared, const str
 }
 
 template <unsigned WIDTH, bool HISTORY>
-__global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
+__global__ static void __launch_bounds__(TILE_THREADS, HISTORY ? buffers<WIDTH>::with_history : buffers<WIDTH>::blocks)
     scan_blocks(struct cuda_decode decode, struct decode_range range) {
     typedef scan_shared<WIDTH, HISTORY> shared_type;
     DYNAMIC_SHARED(shared_type, shared);
@@ -274,7 +277,6 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
     const struct decode_segment *segment = &decode.segments[block.segment];
     const struct scan scan = {decode.plan[block.block],
                               segment->kind,
-                              segment->classes,
                               segment,
                               HISTORY ? decode.moves + block.moves : nullptr,
                               decode.positions + block.first,
@@ -291,20 +293,33 @@ __global__ static void __launch_bounds__(TILE_THREADS, buffers<WIDTH>::blocks)
         find_moves<WIDTH>(shared, &scan, block.move_count, tiles);
     for (uint32_t i = threadIdx.x; i < CLAIM_WORDS(WIDTH); i += TILE_THREADS)
         shared->claimed[i] = 0;
-    for (uint32_t k = 0; k < DECODE_CLASSES; k++) // of those that are not there it stays
-        shared->counts[k][threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        shared->misfit = 0;
     scan_tiles<WIDTH, HISTORY>(shared, &scan, &feed, tiles, &sum);
     deliver_sum(sum, &decode.sums[2 * (size_t)scan.block.piece]);
-    if (!feed_fits(&decode, &block, &scan, &feed) &&
-        !atomicExch(&decode.faults[number], DECODE_MISFIT))
-        atomicAdd(decode.failed, 1u);
+    if (!feed_fits(&decode, &block, &scan, &feed)) {
+        shared->misfit = 1;
+        if (!atomicExch(&decode.faults[number], DECODE_MISFIT))
+            atomicAdd(decode.failed, 1u);
+    }
+    __syncthreads();
+    const bool fits = !shared->misfit; // else there are ranks in the list that were not found
+
+    __syncthreads();
+    if (fits)
+        sort_changes<WIDTH>((struct sorter<WIDTH> *)shared, scan.positions,
+                            (typename element<WIDTH>::type *)scan.values, block.changes,
+                            scan.block.elements);
 }
 
 template <unsigned WIDTH, bool HISTORY>
 static void scan_width(const struct cuda_decode *decode, struct decode_range range,
                        cudaStream_t stream) {
+    constexpr size_t scanning = sizeof(scan_shared<WIDTH, HISTORY>), sorting = sizeof(sorter<WIDTH>);
+
+    static_assert(ORDER_THREADS == TILE_THREADS, "the same threads sort what they found");
     launch(scan_blocks<WIDTH, HISTORY>, range.coded, TILE_THREADS,
-           sizeof(scan_shared<WIDTH, HISTORY>), stream, *decode, range);
+           scanning > sorting ? scanning : sorting, stream, *decode, range);
 }
 
 extern "C" enum ulp_status cuda_decode_scan(const struct cuda_decode *decode, void *stream) {

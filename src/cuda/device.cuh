@@ -40,6 +40,15 @@ __device__ static __forceinline__ unsigned lane_id() {
 // Sums of the lanes up to and including this one, in groups of `width` lanes.
 template <typename T> __device__ static __forceinline__ T sum_up(T value, unsigned width = WARP) {
     for (unsigned by = 1; by < width; by *= 2) {
+#ifndef ULP_EMULATED
+        if constexpr (sizeof(T) == 4) { // a shuffle says itself whether there is such a lane
+            asm volatile("{ .reg .pred p; .reg .u32 t; shfl.sync.up.b32 t|p, %0, %1, %2, 0xffffffff; "
+                         "@p add.u32 %0, %0, t; }"
+                         : "+r"(value)
+                         : "r"(by), "r"((WARP - width) << 8));
+            continue;
+        }
+#endif
         T below = __shfl_up_sync(ALL_LANES, value, by, (int)width);
 
         if ((lane_id() & (width - 1)) >= by)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many elements of each class are where. A lookup by exponent gives a 64-bit word with a 1 in
-// the field of the class; sixteen fields of four bits count eight elements, a part. Parts add up to
-// chunks of 32 elements, a byte for each class; chunks to groups; groups to the tile.
+// How many elements of each class are where. A lookup by exponent gives a 32-bit word with a 1 in
+// the field of the class, of two bits. Three of them are added, then their fields are spread to four
+// bits, those of even classes in one word and of odd ones in another; these count eight elements, a
+// part. Parts add up to chunks of 32 elements, a byte for each class; chunks to groups; groups to the
+// tile.
 //
 // Elements that moved in the patch before have another class than their exponent alone says; those
 // few are corrected in all counts, and remembered for who looks at single elements.
@@ -27,19 +29,21 @@ static_assert(ROUNDS_MAX <= 32, "a bit for each round");
 // Tiles are loaded one ahead, where there is room for two; so many blocks then share a processor.
 template <unsigned WIDTH> struct buffers {
     static constexpr unsigned count = WIDTH <= 4 ? 2 : 1;
-    static constexpr unsigned blocks = WIDTH <= 2 ? 4 : 2;
+    static constexpr unsigned blocks = WIDTH == 2 ? 5 : WIDTH == 1 ? 4 : 2;
+    static constexpr unsigned with_history = WIDTH <= 2 ? 4 : 2;
 };
 
 template <unsigned WIDTH, bool HISTORY> struct scan_shared {
     tile<WIDTH> tiles[buffers<WIDTH>::count];
-    uint2 parts[PARTS][TILE_CHUNKS];             // four bits for each class
+    uint2 parts[PARTS - 1][TILE_CHUNKS];         // four bits for each class; of the last nobody asks
     uint8_t counts[DECODE_CLASSES][TILE_CHUNKS]; // of each chunk
-    uint2 ones[SLOTS];                           // by exponent: 1 in the field of its class
+    uint32_t ones[SLOTS];                        // by exponent: 1 in the field of its class
     uint16_t group_start[TILE_THREADS];          // of each class: elements in front of the group
     uint32_t class_start[DECODE_CLASSES];        // elements in front of the tile
     uint32_t events[DECODE_CLASSES];             // in the tile ...
     uint32_t list[DECODE_CLASSES];               // ... and where the first is in the block's list
     uint32_t claimed[CLAIM_WORDS(WIDTH)];        // words of the digest that change
+    uint32_t misfit;                             // the block has a fault
 
     uint8_t class_of[HISTORY ? CELLS : 1];
     uint32_t move_start[HISTORY ? TILES_MAX + 1 : 1]; // of each tile
@@ -52,7 +56,6 @@ template <unsigned WIDTH, bool HISTORY> struct scan_shared {
 struct scan {
     struct cuda_block block;
     struct code_kind kind;
-    uint32_t classes;
     const struct decode_segment *segment;
     const decode_move *moves;
     uint32_t *positions; // of the block's changes: ranks, until they are found
@@ -82,7 +85,7 @@ __device__ static __forceinline__ uint32_t cell_of_slot(uint32_t slot, struct co
 }
 
 __device__ static __forceinline__ uint32_t field_of(uint2 fields, uint32_t in_class) {
-    return (in_class < 8 ? fields.x : fields.y) >> 4 * (in_class % 8) & 15;
+    return (in_class % 2 ? fields.y : fields.x) >> 4 * (in_class / 2) & 15;
 }
 
 template <unsigned WIDTH, bool HISTORY>
@@ -90,9 +93,8 @@ __device__ static void make_lookup(scan_shared<WIDTH, HISTORY> *shared, const st
     for (uint32_t slot = threadIdx.x; slot < SLOTS; slot += TILE_THREADS) {
         const uint32_t cell = cell_of_slot<WIDTH>(slot, scan->kind);
         const uint32_t in_class = scan->segment->class_of[cell] % DECODE_CLASSES;
-        const uint32_t one = 1u << 4 * (in_class % 8);
 
-        shared->ones[slot] = in_class < 8 ? uint2{one, 0} : uint2{0, one};
+        shared->ones[slot] = 1u << 2 * in_class;
     }
 }
 
@@ -102,70 +104,104 @@ __device__ static __forceinline__ uint32_t byte_sum(uint32_t bytes) {
     return __dp4a(bytes, 0x01010101u, 0u);
 }
 
-__device__ static __forceinline__ uint2 add(uint2 a, uint2 b) {
-    return {a.x + b.x, a.y + b.y};
+// Of eight elements, each of which is a 1 in the field of its class.
+__device__ static __forceinline__ uint2 spread(const uint32_t ones[PART]) {
+    const uint32_t a = ones[0] + ones[1] + ones[2], b = ones[3] + ones[4] + ones[5], c = ones[6] + ones[7];
+    const uint32_t even = 0x33333333;
+
+    return {(a & even) + (b & even) + (c & even), (a >> 2 & even) + (b >> 2 & even) + (c >> 2 & even)};
 }
 
-// Two elements of two bytes: the exponent is shifted to where it is the offset of an 8-byte entry.
-__device__ static __forceinline__ uint2 count_pair(const uint2 *ones, uint32_t pair, uint32_t shift,
-                                                   uint32_t mask) {
-    const uint8_t *base = (const uint8_t *)ones;
+// Where exponents of elements of two bytes are: shifted so, they are the offset of a 4-byte entry.
+struct lookup {
+    uint32_t low, high, mask; // of the first of two in a word, and of the second
+};
 
-    return add(*(const uint2 *)(base + (pair >> shift & mask)),
-               *(const uint2 *)(base + (pair >> 16 >> shift & mask)));
+__device__ static __forceinline__ struct lookup lookup_of(struct code_kind kind) {
+    const uint32_t shift = kind.exponent_bits ? kind.exponent_shift - 2u : 0;
+
+    return {shift, shift + 16, ((1u << kind.exponent_bits) - 1) << 2};
 }
 
-// The classes of eight elements, of which the last may be missing.
+// The classes of a chunk's eight elements.
 template <unsigned WIDTH>
-__device__ static __forceinline__ uint2 count_part(const tile<WIDTH> *from, const uint2 *ones,
+__device__ static __forceinline__ uint2 count_part(const tile<WIDTH> *from, const uint32_t *ones,
+                                                   uint32_t chunk, uint32_t part, struct code_kind kind) {
+    uint32_t eight[PART];
+
+    if constexpr (WIDTH == 2) {
+        const uint4 vector = from->vector(chunk, part);
+        const uint32_t pairs[] = {vector.x, vector.y, vector.z, vector.w};
+        const uint8_t *base = (const uint8_t *)ones;
+        const struct lookup lookup = lookup_of(kind);
+
+#pragma unroll
+        for (uint32_t i = 0; i < PART / 2; i++) {
+            eight[2 * i] = *(const uint32_t *)(base + (pairs[i] >> lookup.low & lookup.mask));
+            eight[2 * i + 1] = *(const uint32_t *)(base + (pairs[i] >> lookup.high & lookup.mask));
+        }
+    } else {
+#pragma unroll
+        for (uint32_t i = 0; i < PART; i++)
+            eight[i] = ones[slot_of<WIDTH>(from->get(chunk * TILE_CHUNK + part * PART + i), kind)];
+    }
+    return spread(eight);
+}
+
+// The same where the last `PART - elements` are missing.
+template <unsigned WIDTH>
+__device__ static __forceinline__ uint2 count_some(const tile<WIDTH> *from, const uint32_t *ones,
                                                    uint32_t chunk, uint32_t part, uint32_t elements,
                                                    struct code_kind kind) {
-    uint2 sum = {0, 0};
+    uint32_t eight[PART];
 
-    if (WIDTH == 2 && elements == PART) {
-        const uint4 eight = from->vector(chunk, part);
-        const uint32_t shift = kind.exponent_bits ? kind.exponent_shift - 3u : 0;
-        const uint32_t mask = ((1u << kind.exponent_bits) - 1) << 3;
-
-        sum = add(count_pair(ones, eight.x, shift, mask), count_pair(ones, eight.y, shift, mask));
-        return add(sum, add(count_pair(ones, eight.z, shift, mask),
-                            count_pair(ones, eight.w, shift, mask)));
-    }
 #pragma unroll
-    for (uint32_t i = 0; i < PART; i++) {
-        if (i < elements)
-            sum = add(sum,
-                      ones[slot_of<WIDTH>(from->get(chunk * TILE_CHUNK + part * PART + i), kind)]);
-    }
-    return sum;
+    for (uint32_t i = 0; i < PART; i++)
+        eight[i] = i < elements
+                       ? ones[slot_of<WIDTH>(from->get(chunk * TILE_CHUNK + part * PART + i), kind)]
+                       : 0;
+    return spread(eight);
+}
+
+// A part that has been counted.
+template <unsigned WIDTH, bool HISTORY>
+__device__ static __forceinline__ void add_part(scan_shared<WIDTH, HISTORY> *shared, uint32_t part,
+                                                uint2 sum, uint32_t bytes[4]) {
+    const uint32_t nibbles = 0x0f0f0f0f;
+
+    if (part < PARTS - 1)
+        shared->parts[part][threadIdx.x] = sum;
+    bytes[0] += sum.x & nibbles;
+    bytes[1] += sum.y & nibbles;
+    bytes[2] += sum.x >> 4 & nibbles;
+    bytes[3] += sum.y >> 4 & nibbles;
 }
 
 // Each thread counts its chunk, of which `elements` are there.
 template <unsigned WIDTH, bool HISTORY>
 __device__ static __forceinline__ void count_chunk(scan_shared<WIDTH, HISTORY> *shared,
                                                    const tile<WIDTH> *from, uint32_t elements,
-                                                   uint32_t classes, struct code_kind kind) {
-    const uint32_t chunk = threadIdx.x, nibbles = 0x0f0f0f0f;
-    uint32_t even[2] = {0, 0}, odd[2] = {0, 0}; // classes 0, 2, 4, 6 and 1, 3, 5, 7; 8 more of each
+                                                   struct code_kind kind) {
+    const uint32_t chunk = threadIdx.x;
+    uint32_t bytes[4] = {0, 0, 0, 0}; // byte i of the k-th: class 4 * i + k
 
+    if (elements == TILE_CHUNK) {
 #pragma unroll
-    for (uint32_t part = 0; part < PARTS; part++) {
-        const uint32_t here = elements > part * PART ? min(elements - part * PART, PART) : 0;
-        const uint2 sum = count_part<WIDTH>(from, shared->ones, chunk, part, here, kind);
+        for (uint32_t part = 0; part < PARTS; part++)
+            add_part<WIDTH, HISTORY>(shared, part,
+                                     count_part<WIDTH>(from, shared->ones, chunk, part, kind), bytes);
+    } else {
+        for (uint32_t part = 0; part < PARTS; part++) {
+            const uint32_t here = elements > part * PART ? min(elements - part * PART, PART) : 0;
 
-        shared->parts[part][chunk] = sum;
-        even[0] += sum.x & nibbles;
-        odd[0] += sum.x >> 4 & nibbles;
-        even[1] += sum.y & nibbles;
-        odd[1] += sum.y >> 4 & nibbles;
-    }
-#pragma unroll
-    for (uint32_t k = 0; k < DECODE_CLASSES; k += 2) {
-        if (k < classes) {
-            shared->counts[k][chunk] = (uint8_t)(even[k / 8] >> 4 * (k % 8));
-            shared->counts[k + 1][chunk] = (uint8_t)(odd[k / 8] >> 4 * (k % 8));
+            add_part<WIDTH, HISTORY>(shared, part,
+                                     count_some<WIDTH>(from, shared->ones, chunk, part, here, kind),
+                                     bytes);
         }
     }
+#pragma unroll
+    for (uint32_t k = 0; k < DECODE_CLASSES; k++)
+        shared->counts[k][chunk] = (uint8_t)(bytes[k % 4] >> 8 * (k / 4));
     if (HISTORY) {
         shared->moved[chunk] = shared->down[chunk] = 0;
         shared->moved_class[chunk] = {0, 0, 0, 0};
@@ -207,9 +243,13 @@ template <unsigned WIDTH>
 __device__ static void correct(scan_shared<WIDTH, true> *shared, uint32_t i, uint32_t in_class,
                                uint32_t by) {
     const uint32_t chunk = i / TILE_CHUNK;
-    uint2 *part = &shared->parts[i % TILE_CHUNK / PART][chunk];
+    const uint32_t part = i % TILE_CHUNK / PART;
 
-    atomicAdd(in_class < 8 ? &part->x : &part->y, by << 4 * (in_class % 8));
+    if (part < PARTS - 1) {
+        uint2 *fields = &shared->parts[part][chunk];
+
+        atomicAdd(in_class % 2 ? &fields->y : &fields->x, by << 4 * (in_class / 2));
+    }
     atomicAdd((uint32_t *)&shared->counts[in_class][chunk & ~3u], by << 8 * (chunk % 4));
 }
 

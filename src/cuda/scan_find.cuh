@@ -7,27 +7,28 @@
 
 // A bit for each of eight elements whose exponent says that it is of the class.
 template <unsigned WIDTH>
-__device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, const uint2 *ones,
+__device__ static __forceinline__ uint32_t part_mask(const tile<WIDTH> *from, const uint32_t *ones,
                                                      uint32_t first, uint32_t in_class,
                                                      struct code_kind kind) {
-    const uint32_t *half = (const uint32_t *)ones + in_class / 8;
-    const uint32_t field = 4 * (in_class % 8);
+    const uint32_t field = 2 * in_class;
     uint32_t mask = 0;
 
     if constexpr (WIDTH == 2) {
         const uint4 eight = from->vector(first / TILE_CHUNK, first % TILE_CHUNK / PART);
         const uint32_t pairs[] = {eight.x, eight.y, eight.z, eight.w};
+        const uint8_t *base = (const uint8_t *)ones;
+        const struct lookup lookup = lookup_of(kind);
 
 #pragma unroll
         for (uint32_t i = 0; i < PART; i++) {
-            const uint16_t old = (uint16_t)(pairs[i / 2] >> 16 * (i % 2));
+            const uint32_t offset = pairs[i / 2] >> (i % 2 ? lookup.high : lookup.low) & lookup.mask;
 
-            mask |= (half[2 * slot_of<2>(old, kind)] >> field & 1) << i;
+            mask |= (*(const uint32_t *)(base + offset) >> field & 1) << i;
         }
     } else {
 #pragma unroll
         for (uint32_t i = 0; i < PART; i++)
-            mask |= (half[2 * slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
+            mask |= (ones[slot_of<WIDTH>(from->get(first + i), kind)] >> field & 1) << i;
     }
     return mask;
 }
@@ -51,8 +52,9 @@ __device__ static __forceinline__ uint32_t find_in_part(const scan_shared<WIDTH,
             mask = (mask & ~(1u << i)) | is << i;
         }
     }
-    for (; rank; rank--)
-        mask &= mask - 1;
+#pragma unroll
+    for (uint32_t i = 0; i < PART - 1; i++)
+        mask = i < rank ? mask & (mask - 1) : mask;
     return first + (((uint32_t)__ffs(mask) - 1) & (PART - 1));
 }
 

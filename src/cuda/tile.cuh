@@ -83,12 +83,13 @@ __device__ static __forceinline__ void tile_fill(tile<WIDTH> *to, const uint8_t 
     const unsigned end = (elements * WIDTH + 15) / 16 * 16 / WIDTH;
 
     if (whole == TILE_CHUNKS * vectors) {
-#pragma unroll
-        for (unsigned k = 0; k < vectors; k++) {
-            const unsigned v = threadIdx.x + k * TILE_THREADS;
+        // the chunks of the next TILE_THREADS vectors are rotated by the same numbers
+        uint4 *place = &to->data[tile<WIDTH>::place(threadIdx.x / vectors, threadIdx.x % vectors)];
 
-            copy_vector(&to->data[tile<WIDTH>::place(v / vectors, v % vectors)], from + 16 * v);
-        }
+        from += 16 * threadIdx.x;
+#pragma unroll
+        for (unsigned k = 0; k < vectors; k++)
+            copy_vector(place + k * TILE_THREADS, from + 16 * k * TILE_THREADS);
     } else {
         for (unsigned v = threadIdx.x; v < whole; v += TILE_THREADS)
             copy_vector(&to->data[tile<WIDTH>::place(v / vectors, v % vectors)], from + 16 * v);

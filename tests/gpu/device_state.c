@@ -395,7 +395,8 @@ static void set_audit(struct set *set) {
     }
 }
 
-static void check_set(const char *dtype, unsigned width, size_t count, uint64_t elements) {
+static void check_set(const char *dtype, unsigned width, size_t count, uint64_t elements,
+                      unsigned damages) {
     static const uint64_t one_in[] = {100, 80, 8, 300, 0, 1, 3};
     struct set set = set_make(dtype, width, count, elements);
     unsigned refused;
@@ -408,20 +409,26 @@ static void check_set(const char *dtype, unsigned width, size_t count, uint64_t 
     set_follow(&set, ULP_CODER_PLAIN, 0);
     set_step(&set, 4);
     set_follow(&set, ULP_CODER_DENSE, 0);
-    refused = set_damage(&set, 100);
+    refused = set_damage(&set, damages);
     set_audit(&set);
     printf(
-        "%7zu tensors %-8s %9.2f M elements: 9 patches as on the CPU, %u of 100 damaged refused\n",
-        count, dtype, (double)set.bytes / width / 1e6, refused);
+        "%7zu tensors %-8s %9.3f M elements: 9 patches as on the CPU, %u of %u damaged refused\n",
+        count, dtype, (double)set.bytes / width / 1e6, refused, damages);
     set_free(&set);
 }
 
-void check_decoding(void) {
-    check_set("BF16", 2, 3, 9000001);
-    check_set("F16", 2, 5, 300001);
-    check_set("F32", 4, 2, 2000003);
-    check_set("F64", 8, 2, 700001);
-    check_set("F8_E4M3", 1, 3, 1000003);
-    check_set("I32", 4, 2, 300007);
-    check_set("BF16", 2, 20000, 40);
+void check_decoding(int small) {
+    static const struct {
+        const char *dtype;
+        unsigned width;
+        size_t count, small_count;
+        uint64_t elements, small_elements;
+    } sets[] = {{"BF16", 2, 3, 3, 9000001, 20003},   {"F16", 2, 5, 2, 300001, 9001},
+                {"F32", 4, 2, 2, 2000003, 9001},     {"F64", 8, 2, 2, 700001, 9001},
+                {"F8_E4M3", 1, 3, 3, 1000003, 9001}, {"I32", 4, 2, 2, 300007, 301},
+                {"BF16", 2, 20000, 1200, 40, 40}};
+
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        check_set(sets[i].dtype, sets[i].width, small ? sets[i].small_count : sets[i].count,
+                  small ? sets[i].small_elements : sets[i].elements, small ? 6 : 100);
 }

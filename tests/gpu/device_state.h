@@ -20,8 +20,9 @@ void must_be_ok(enum ulp_status status, const char *what);
 /* ---- for the check ---- */
 
 /* Every width, odd lengths and alignments, thousands of tiny tensors; with and without history;
- * densities from one change to all; damaged payloads. Prints what was compared. */
-void check_decoding(void);
+ * densities from one change to all; damaged payloads. Prints what was compared. Small: the same with
+ * a few tiles of each width, for tools under which kernels run a thousand times slower. */
+void check_decoding(int small);
 
 /* ---- for the benchmark ---- */
 

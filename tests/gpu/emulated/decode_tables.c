@@ -22,7 +22,7 @@ static void build(struct models *models) {
     assert_ok(cuda_decode_tables(&decode, NULL));
 }
 
-/* next, bits, extra bits and lead, from the lowest bit on: 10, 4, 6 and 4 of them */
+/* next, extra bits, lead, and bits with extra bits, from the lowest bit on: 10, 6, 9 and 7 of them */
 static void assert_table(const struct models *models, size_t index,
                          const struct tans_shares *shares, uint32_t symbols, bool gaps) {
     const uint32_t *table = &models->tables[index * DECODE_STATES];
@@ -32,9 +32,9 @@ static void assert_table(const struct models *models, size_t index,
     for (uint32_t state = 0; state < TANS_STATES; state++) {
         const uint32_t symbol = expected.state[state].symbol;
         const struct symbol_form form = gaps ? gap_form(symbol) : value_form(symbol);
-        const uint32_t entry = expected.state[state].next |
-                               (uint32_t)expected.state[state].bits << 10 | form.extra << 14 |
-                               (uint32_t)form.lead << 20;
+        const uint32_t length = expected.state[state].bits + form.extra;
+        const uint32_t entry = expected.state[state].next | form.extra << 10 |
+                               (uint32_t)form.lead << 16 | length << 25;
 
         if (table[state] != entry)
             fail_msg("table %zu, state %u: %08x, not %08x", index, state, table[state], entry);

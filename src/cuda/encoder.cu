@@ -21,6 +21,7 @@
 #define OUTPUT_SHARE 128u       // of the state's bytes, to begin with
 #define OUTPUT_LEAST (1u << 20) // bytes
 #define OUTPUT_SLACK 64u        // words are written and read a bit beyond
+#define POOL_SLACK 512u         // numbers are read so many bytes at a time
 #define REPORT_THREADS 128u
 #define COUNTERS 3u
 
@@ -159,7 +160,7 @@ static size_t slots_for(const cuda_encoder *encoder, const WaveRange &wave) {
         return (size_t)std::min<uint64_t>(std::max<uint64_t>(slots, CHANGES_LEAST), UINT32_MAX / 2);
     const cuda_segment &only = encoder->segments[wave.first];
 
-    unused = std::min((uint64_t)PAGE_SLOTS * only.blocks, (uint64_t)only.elements);
+    unused = std::min((uint64_t)PAGE_SLOTS * only.blocks, (uint64_t)only.elements + only.blocks);
     return (size_t)std::max<uint64_t>(slots, only.elements / MANY_OF + 1 + unused);
 }
 
@@ -169,7 +170,7 @@ static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wav
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
         blocks += encoder->segments[s].blocks;
-    enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width));
+    enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width) + POOL_SLACK);
 
     if (!status)
         status = memory->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);

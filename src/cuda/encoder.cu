@@ -13,7 +13,7 @@
 #define DEFAULT_SHARE 35u       // thousandths
 #define PIPELINE 4u             // waves on their way, at most ...
 #define PIPELINE_USUAL 3u       // ... and as a rule: one is scanned, one finished, one begins
-#define WAVE_LEAST (UINT64_C(1) << 27) // bytes; smaller ones do not fill a GPU
+#define WAVE_LEAST (UINT64_C(1) << 28) // bytes; smaller ones do not fill a GPU
 #define WAVE_OF_REST 2u         // a wave is that part of what is left: nothing hides the end of the last one
 #define CHANGED_USUAL 50u       // one element in so many, as long as nothing is known
 #define CHANGES_LEAST (1u << 16)
@@ -303,7 +303,7 @@ static uint64_t slots_expected(const cuda_encoder *encoder, uint32_t s) {
 static uint64_t wave_bytes(const cuda_encoder *encoder, uint64_t left) {
     if (encoder->options.waves)
         return encoder->state_bytes / encoder->options.waves + 1;
-    return std::max(left / WAVE_OF_REST, WAVE_LEAST);
+    return left < 2 * WAVE_LEAST ? left : std::max(left / WAVE_OF_REST, WAVE_LEAST);
 }
 
 // Segments of one width, one after the other, as many as there is room for.

@@ -20,7 +20,8 @@ template <unsigned W> constexpr uint32_t CHUNK = WARP * sizeof(uint4) / sizeof(T
 
 template <unsigned W> struct CodeShared {
     uint4 chunk[CHUNKS][WARP];
-    EncodeTables tables; // of the list
+    uint32_t base[2 * CHUNKS]; // where chunks are in the pool, for a while longer
+    EncodeTables tables;       // of the list
 };
 
 // The chunk that was begun before the last two is there.
@@ -35,12 +36,10 @@ __device__ static __forceinline__ void wait_for_chunk() {
 template <unsigned W> struct Feed {
     const Tokens<W> tokens;
     CodeShared<W> *shared;
-    uint32_t arrived;    // chunks from this one on
-    uint32_t page, base; // where this lane wrote last
+    uint32_t arrived; // chunks from this one on
 
     __device__ __forceinline__ Feed(const Wave &wave, uint32_t b, CodeShared<W> *shared)
-        : tokens(wave, b), shared(shared), arrived((wave.block[b].tokens + CHUNK<W> - 1) / CHUNK<W>),
-          page(PAGES_OF_BLOCK), base(0) {
+        : tokens(wave, b), shared(shared), arrived((wave.block[b].tokens + CHUNK<W> - 1) / CHUNK<W>) {
         begin(1);
         begin(2);
     }
@@ -48,10 +47,10 @@ template <unsigned W> struct Feed {
     // The chunk that is so far in front of those that have arrived.
     __device__ __forceinline__ void begin(uint32_t before) {
         if (before <= arrived) {
-            const uint32_t chunk = arrived - before;
+            const uint32_t chunk = arrived - before, base = tokens.place(CHUNK<W> * chunk);
 
-            copy_vector(&shared->chunk[chunk % CHUNKS][lane_id()],
-                        (const uint4 *)&tokens[CHUNK<W> * chunk] + lane_id());
+            shared->base[chunk % (2 * CHUNKS)] = base;
+            copy_vector(&shared->chunk[chunk % CHUNKS][lane_id()], (const uint4 *)&tokens.pool[base] + lane_id());
         }
         copies_begun();
     }
@@ -70,12 +69,8 @@ template <unsigned W> struct Feed {
         return ((const Token<W> *)shared->chunk[i / CHUNK<W> % CHUNKS])[i % CHUNK<W>];
     }
 
-    __device__ __forceinline__ void put_back(uint32_t i, Token<W> token) {
-        if (i / (2 * PAGE_SLOTS) != page) {
-            page = i / (2 * PAGE_SLOTS);
-            base = 2 * tokens.pages[page];
-        }
-        tokens.pool[base + i % (2 * PAGE_SLOTS)] = token;
+    __device__ __forceinline__ void put_back(uint32_t i, Token<W> token) const {
+        tokens.pool[shared->base[i / CHUNK<W> % (2 * CHUNKS)] + i % CHUNK<W>] = token;
     }
 };
 
@@ -103,16 +98,16 @@ struct TableVectors {
 };
 
 // 32 numbers, in the first round of a list perhaps fewer.
-template <unsigned W> struct Round {
+template <unsigned W, bool GAPS> struct Round {
     Token<W> token;
     uint32_t step, extra;
 
-    __device__ __forceinline__ Round(Feed<W> *feed, uint32_t first, uint32_t count, bool gaps) : step(0), extra(0) {
+    __device__ __forceinline__ Round(Feed<W> *feed, uint32_t first, uint32_t count) : step(0), extra(0) {
         token.number(0);
         feed->want(first);
         if (lane_id() < count) {
             token = feed->at(first + lane_id());
-            const Symbol symbol = gaps ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
+            const Symbol symbol = GAPS ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
 
             step = feed->shared->tables.step[symbol.symbol];
             extra = symbol.extra;
@@ -146,20 +141,19 @@ template <unsigned W> struct Round {
 };
 
 // A list whose table is in shared memory. Returns the bits of this lane's numbers.
-template <unsigned W>
-__device__ static __forceinline__ uint32_t code_list(Feed<W> *feed, uint32_t first, uint32_t count, bool gaps,
-                                                     uint32_t *state) {
+template <unsigned W, bool GAPS>
+__device__ static __forceinline__ uint32_t code_list(Feed<W> *feed, uint32_t first, uint32_t count, uint32_t *state) {
     uint32_t in_front = (count - 1) / WARP * WARP, bits;
-    Round<W> round(feed, first + in_front, count - in_front, gaps);
+    Round<W, GAPS> round(feed, first + in_front, count - in_front);
 
     if (!in_front)
         return round.code(feed, first, count, state);
-    Round<W> next(feed, first + in_front - WARP, WARP, gaps);
+    Round<W, GAPS> next(feed, first + in_front - WARP, WARP);
 
     bits = round.code(feed, first + in_front, count - in_front, state);
     for (in_front -= WARP; in_front; in_front -= WARP) { // all lanes from here on
         round = next;
-        next = Round<W>(feed, first + in_front - WARP, WARP, gaps);
+        next = Round<W, GAPS>(feed, first + in_front - WARP, WARP);
         bits += round.code(feed, first + in_front, WARP, state);
     }
     return bits + next.code(feed, first, WARP, state);
@@ -194,7 +188,8 @@ template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) cod
         if (lists)
             table.load(tables_of(segment, log2_floor(lists)));
         first -= count;
-        const uint32_t bits = warp_sum(code_list(&feed, first, count, list % 2 == 0, &state));
+        const uint32_t bits = warp_sum(list % 2 ? code_list<W, false>(&feed, first, count, &state)
+                                                : code_list<W, true>(&feed, first, count, &state));
 
         if (lane == 0)
             block.bits[list] = bits;

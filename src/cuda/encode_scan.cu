@@ -13,7 +13,7 @@
 #define OCTETS 8u // of a thread in a tile
 #define LINE 128u // bytes
 #ifndef ASK
-#define ASK 1
+#define ASK 0
 #endif
 #ifndef AHEAD
 #define AHEAD 3u  // of them on their way at a time

@@ -41,14 +41,13 @@ template <unsigned W> constexpr uint32_t SORT_LARGE = W == 8 ? 12288 : W == 4 ? 
 // The longest header in front of a directory: two bits of coder, the map, the models.
 #define HEAD_WORDS 1152u
 
-struct alignas(8) SymbolStep {
-    uint32_t bits;
-    int32_t offset;
-};
+// What a symbol does to a state, in one word: what is added to the state to tell, in its upper half, how many
+// bits it puts out; and above that where the states go from there.
+#define STEP_BITS 20u
 
-struct EncodeTables {
+struct alignas(16) EncodeTables {
     uint16_t next[TANS_STATES];
-    SymbolStep symbol[VALUE_SYMBOLS];
+    uint32_t step[VALUE_SYMBOLS];
 };
 
 struct ClassModel {
@@ -201,8 +200,9 @@ struct Wave {
     uint32_t *overflow; // FULL_POOL, FULL_OUTPUT, FULL_SORT
 };
 
-// A page of up to `slots`; false if there is none.
+// A page of up to `slots`, aligned to two of them; false if there is none.
 __device__ static __forceinline__ bool take_page(const Wave &wave, uint32_t slots, uint32_t *ret_page) {
+    slots = (slots + 1) & ~1u;
     *ret_page = atomicAdd(wave.slots_used, slots);
     if (*ret_page <= wave.slot_limit - slots)
         return true;

@@ -107,8 +107,8 @@ __device__ static void build_table(TableShared *shared, uint32_t symbols, Encode
 
             shared->first[s] = total + upto - share;
             shared->met[s] = 0;
-            to->symbol[s].bits = (bits << 16) - (share > 1 ? share << bits : TANS_STATES);
-            to->symbol[s].offset = (int32_t)(total + upto - share) - (int32_t)(share ? share : 1);
+            to->step[s] = ((bits << 16) - (share > 1 ? share << bits : TANS_STATES)) |
+                          (total + upto - share - (share ? share : 1)) << STEP_BITS;
             for (uint32_t i = 0; i < share; i++)
                 shared->spread[(total + upto - share + i) * TANS_STEP % TANS_STATES] = (uint8_t)s;
         }

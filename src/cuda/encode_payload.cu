@@ -3,6 +3,7 @@
 // depends on all of them. So each number is coded first, a warp for each block, which leaves beside it
 // the bits that its state puts out; then all bits are put where they belong, a warp for each list.
 #include "cuda/encode.cuh"
+#include "cuda/tile.cuh"
 
 #define CODE_THREADS 64u
 #define PACK_THREADS 128u
@@ -11,133 +12,188 @@
 
 // A warp for each block. 32 numbers go through it at a time, one to a lane, and the lane finds out what its
 // symbol does to a state; then the states, each of which is in four lanes, run through four numbers each. They
-// wait for nothing but themselves: numbers are fetched two rounds ahead, symbols looked up one ahead.
-template <unsigned W> struct Round {
-    Token<W> token;
-    uint32_t place; // in the pool
-    uint32_t list;
-    uint32_t count; // of the whole warp: 32, in the first round of a list perhaps fewer; 0: there is none
+// wait for nothing but themselves: numbers and tables come to shared memory ahead of them.
+#define CHUNKS 4u // of numbers: one or two in use, two on their way
+#define TABLE_VECTORS ((unsigned)(sizeof(EncodeTables) / sizeof(uint4)))
+
+template <unsigned W> constexpr uint32_t CHUNK = WARP * sizeof(uint4) / sizeof(Token<W>);
+
+template <unsigned W> struct CodeShared {
+    uint4 chunk[CHUNKS][WARP];
+    uint32_t base[2 * CHUNKS]; // where chunks are in the pool, for a while longer
+    EncodeTables tables;       // of the list
 };
 
-// The numbers of a block, from the last list's last ones to the first's first.
-template <unsigned W> struct Source {
+// The chunk that was begun before the last two is there.
+__device__ static __forceinline__ void wait_for_chunk() {
+#ifndef ULP_EMULATED
+    asm volatile("cp.async.wait_group 2;" ::: "memory");
+#endif
+    __syncwarp();
+}
+
+// The numbers of a block, from the last one to the first.
+template <unsigned W> struct Feed {
     const Tokens<W> tokens;
-    uint32_t counts;          // of the list of this lane's number
-    uint32_t list, end, left; // the list, where it begins, and what is left of it
-    uint32_t page, base;      // where this lane was last
+    CodeShared<W> *shared;
+    uint32_t arrived; // chunks from this one on
 
-    __device__ __forceinline__ Source(const Wave &wave, uint32_t b, const SegmentState &segment)
-        : tokens(wave, b), counts(numbers_of_list(wave.block[b], segment.classes, segment.flipped, lane_id())),
-          list(LISTS), end(wave.block[b].tokens), left(0), page(PAGES_OF_BLOCK), base(0) {}
-
-    __device__ __forceinline__ uint32_t place(uint32_t i) {
-        if (i / (2 * PAGE_SLOTS) != page) {
-            page = i / (2 * PAGE_SLOTS);
-            base = 2 * tokens.pages[page];
-        }
-        return base + i % (2 * PAGE_SLOTS);
+    __device__ __forceinline__ Feed(const Wave &wave, uint32_t b, CodeShared<W> *shared)
+        : tokens(wave, b), shared(shared), arrived((wave.block[b].tokens + CHUNK<W> - 1) / CHUNK<W>) {
+        begin(1);
+        begin(2);
     }
 
-    __device__ __forceinline__ void load(Round<W> *to) {
-        while (!left && list) {
-            left = __shfl_sync(ALL_LANES, counts, (int)--list);
-            end -= left;
+    // The chunk that is so far in front of those that have arrived.
+    __device__ __forceinline__ void begin(uint32_t before) {
+        if (before <= arrived) {
+            const uint32_t chunk = arrived - before, base = tokens.place(CHUNK<W> * chunk);
+
+            shared->base[chunk % (2 * CHUNKS)] = base;
+            copy_vector(&shared->chunk[chunk % CHUNKS][lane_id()], (const uint4 *)&tokens.pool[base] + lane_id());
         }
-        to->list = list;
-        to->count = left ? (left - 1) % WARP + 1 : 0;
-        left -= to->count;
-        if (lane_id() < to->count) {
-            to->place = place(end + left + lane_id());
-            to->token = tokens.pool[to->place];
+        copies_begun();
+    }
+
+    // Numbers from `i` on are wanted, and none that are two chunks behind it.
+    __device__ __forceinline__ void want(uint32_t i) {
+        while (arrived > i / CHUNK<W>) {
+            __syncwarp(); // everybody has read what is written over
+            begin(3);
+            wait_for_chunk();
+            arrived--;
         }
+    }
+
+    __device__ __forceinline__ Token<W> at(uint32_t i) const {
+        return ((const Token<W> *)shared->chunk[i / CHUNK<W> % CHUNKS])[i % CHUNK<W>];
+    }
+
+    __device__ __forceinline__ void put_back(uint32_t i, Token<W> token) const {
+        tokens.pool[shared->base[i / CHUNK<W> % (2 * CHUNKS)] + i % CHUNK<W>] = token;
     }
 };
 
-// What a symbol does to a state, in one word: SymbolStep's bits, and its offset above them.
-#define STEP_BITS 20u
+// The table of a list on its way to shared memory.
+struct TableVectors {
+    uint4 vector[(TABLE_VECTORS + WARP - 1) / WARP];
 
-struct Look {
+    __device__ __forceinline__ void load(const EncodeTables *from) {
+#pragma unroll
+        for (uint32_t i = 0; i < (TABLE_VECTORS + WARP - 1) / WARP; i++) {
+            if (WARP * i + lane_id() < TABLE_VECTORS)
+                vector[i] = __ldg((const uint4 *)from + WARP * i + lane_id());
+        }
+    }
+
+    __device__ __forceinline__ void store(EncodeTables *to) const {
+        __syncwarp();
+#pragma unroll
+        for (uint32_t i = 0; i < (TABLE_VECTORS + WARP - 1) / WARP; i++) {
+            if (WARP * i + lane_id() < TABLE_VECTORS)
+                ((uint4 *)to)[WARP * i + lane_id()] = vector[i];
+        }
+        __syncwarp();
+    }
+};
+
+// 32 numbers, in the first round of a list perhaps fewer.
+template <unsigned W, bool GAPS> struct Round {
+    Token<W> token;
     uint32_t step, extra;
-};
 
-__device__ static __forceinline__ const EncodeTables &tables_of(const SegmentState &segment, uint32_t list) {
-    return list % 2 ? segment.values[list / 2] : segment.gaps[list / 2];
-}
+    __device__ __forceinline__ Round(Feed<W> *feed, uint32_t first, uint32_t count) : step(0), extra(0) {
+        token.number(0);
+        feed->want(first);
+        if (lane_id() < count) {
+            token = feed->at(first + lane_id());
+            const Symbol symbol = GAPS ? gap_symbol((uint32_t)token.number()) : value_symbol(token.number());
 
-template <unsigned W>
-__device__ static __forceinline__ Look look_up(const SegmentState &segment, const Round<W> &round) {
-    if (lane_id() >= round.count)
-        return {0, 0};
-    const Symbol symbol =
-        round.list % 2 ? value_symbol(round.token.number()) : gap_symbol((uint32_t)round.token.number());
-    const uint2 step = __ldg((const uint2 *)&tables_of(segment, round.list).symbol[symbol.symbol]);
+            step = feed->shared->tables.step[symbol.symbol];
+            extra = symbol.extra;
+        }
+    }
 
-    return {step.x | step.y << STEP_BITS, symbol.extra};
-}
-
-// Runs the states, and puts beside the numbers what they put out. Returns how many bits this lane's takes.
-template <unsigned W>
-__device__ static __forceinline__ uint32_t code_round(const SegmentState &segment, const Tokens<W> &tokens,
-                                                      Round<W> *round, Look look, uint32_t *state) {
-    const uint16_t *next = tables_of(segment, round->list).next;
-    const uint32_t lane = lane_id(), turn = lane % STREAM_STATES, group = lane / STREAM_STATES;
-    uint32_t s = *state, own = 0, own_out = 0;
+    // Runs the states, and puts beside the numbers what they put out. Returns how many bits this lane's takes.
+    __device__ __forceinline__ uint32_t code(Feed<W> *feed, uint32_t first, uint32_t count, uint32_t *state) {
+        const uint32_t lane = lane_id(), turn = lane % STREAM_STATES, group = lane / STREAM_STATES;
+        uint32_t s = *state, own = 0, own_out = 0;
 
 #pragma unroll
-    for (uint32_t j = WARP / STREAM_STATES; j-- > 0;) {
-        const uint32_t step = __shfl_sync(ALL_LANES, look.step, (int)(STREAM_STATES * j + turn));
+        for (uint32_t j = WARP / STREAM_STATES; j-- > 0;) {
+            const uint32_t here = __shfl_sync(ALL_LANES, step, (int)(STREAM_STATES * j + turn));
 
-        if (STREAM_STATES * j + turn < round->count) {
-            const uint32_t out = (s + (step & ((1u << STEP_BITS) - 1))) >> 16;
+            if (STREAM_STATES * j + turn < count) {
+                const uint32_t out = (s + (here & ((1u << STEP_BITS) - 1))) >> 16;
 
-            own = group == j ? s : own;
-            own_out = group == j ? out : own_out;
-            s = __ldg(&next[(int32_t)(s >> out) + ((int32_t)step >> STEP_BITS)]);
+                own = group == j ? s : own;
+                own_out = group == j ? out : own_out;
+                s = feed->shared->tables.next[(int32_t)(s >> out) + ((int32_t)here >> STEP_BITS)];
+            }
         }
+        *state = s;
+        if (lane >= count)
+            return 0;
+        token.put(own & ((1u << own_out) - 1), own_out);
+        feed->put_back(first + lane, token);
+        return own_out + extra;
     }
-    *state = s;
-    if (lane >= round->count)
-        return 0;
-    round->token.put(own & ((1u << own_out) - 1), own_out);
-    tokens.pool[round->place] = round->token;
-    return own_out + look.extra;
+};
+
+// A list whose table is in shared memory. Returns the bits of this lane's numbers.
+template <unsigned W, bool GAPS>
+__device__ static __forceinline__ uint32_t code_list(Feed<W> *feed, uint32_t first, uint32_t count, uint32_t *state) {
+    uint32_t in_front = (count - 1) / WARP * WARP, bits;
+    Round<W, GAPS> round(feed, first + in_front, count - in_front);
+
+    if (!in_front)
+        return round.code(feed, first, count, state);
+    Round<W, GAPS> next(feed, first + in_front - WARP, WARP);
+
+    bits = round.code(feed, first + in_front, count - in_front, state);
+    for (in_front -= WARP; in_front; in_front -= WARP) { // all lanes from here on
+        round = next;
+        next = Round<W, GAPS>(feed, first + in_front - WARP, WARP);
+        bits += round.code(feed, first + in_front, WARP, state);
+    }
+    return bits + next.code(feed, first, WARP, state);
+}
+
+__device__ static __forceinline__ const EncodeTables *tables_of(const SegmentState &segment, uint32_t list) {
+    return list % 2 ? &segment.values[list / 2] : &segment.gaps[list / 2];
 }
 
 template <unsigned W> __global__ static void __launch_bounds__(CODE_THREADS) code_blocks(Wave wave) {
+    __shared__ CodeShared<W> shared[CODE_THREADS / WARP];
     const uint32_t b = (blockIdx.x * CODE_THREADS + threadIdx.x) / WARP, lane = lane_id();
 
     if (b >= wave.block_count || *wave.overflow)
         return;
     BlockState &block = wave.block[b];
     const SegmentState &segment = segment_of(wave, wave.blocks[b]);
-    uint32_t state = TANS_STATES, total = 0, bits = 0;
 
     if (!block.tokens || !is_coded(segment))
         return;
-    Source<W> source(wave, b, segment);
-    Round<W> now = {}, next = {}, later = {};
+    Feed<W> feed(wave, b, &shared[threadIdx.x / WARP]);
+    const uint32_t counts = numbers_of_list(block, segment.classes, segment.flipped, lane);
+    uint32_t lists = __ballot_sync(ALL_LANES, counts != 0), first = block.tokens, state = TANS_STATES, total = 0;
+    TableVectors table;
 
-    source.load(&now);
-    source.load(&next);
-    Look look = look_up(segment, now);
+    table.load(tables_of(segment, log2_floor(lists)));
+    while (lists) {
+        const uint32_t list = log2_floor(lists), count = __shfl_sync(ALL_LANES, counts, (int)list);
 
-    while (now.count) {
-        const uint32_t list = now.list;
+        table.store(&feed.shared->tables);
+        lists ^= 1u << list;
+        if (lists)
+            table.load(tables_of(segment, log2_floor(lists)));
+        first -= count;
+        const uint32_t bits = warp_sum(list % 2 ? code_list<W, false>(&feed, first, count, &state)
+                                                : code_list<W, true>(&feed, first, count, &state));
 
-        source.load(&later);
-        const Look ahead = look_up(segment, next);
-
-        bits += code_round(segment, source.tokens, &now, look, &state);
-        now = next;
-        next = later;
-        look = ahead;
-        if (now.count && now.list == list)
-            continue;
-        bits = warp_sum(bits);
         if (lane == 0)
             block.bits[list] = bits;
         total += bits;
-        bits = 0;
     }
     if (lane < STREAM_STATES)
         block.states[lane] = state - TANS_STATES;

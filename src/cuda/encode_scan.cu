@@ -11,6 +11,10 @@
 
 #define THREADS 128u
 #define OCTETS 8u // of a thread in a tile
+#define LINE 128u // bytes
+#ifndef ASK
+#define ASK 0
+#endif
 #ifndef AHEAD
 #define AHEAD 3u  // of them on their way at a time
 #endif
@@ -146,6 +150,30 @@ __device__ static __forceinline__ uint2 count_octet_bf16(const ScanShared<2> *sh
 }
 
 // ---- a tile on its way ----
+
+// Asks for a line of memory, so that it is near when somebody loads it.
+__device__ static __forceinline__ void ask_for(const uint8_t *line) {
+#ifdef ULP_EMULATED
+    (void)line;
+#else
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+#endif
+}
+
+// The tile from element `tile` on, if it is whole.
+template <unsigned W> __device__ static __forceinline__ void ask_for_tile(const cuda_block &block, uint32_t tile) {
+    if (tile + TILE > block.elements)
+        return;
+#pragma unroll
+    for (uint32_t at = 0; at < TILE * W; at += LINE * THREADS) {
+        const size_t line = (size_t)W * tile + at + LINE * threadIdx.x;
+
+        if (at + LINE * threadIdx.x < TILE * W) {
+            ask_for(block.old + line);
+            ask_for(block.new_ + line);
+        }
+    }
+}
 
 // Row r of a tile are the octets r * THREADS + thread. Some rows are loaded while others are counted.
 template <unsigned W> struct TileOctets {
@@ -560,6 +588,8 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
         const bool whole = scan.aligned && tile + TILE <= block.elements;
 
         octets.begin(block, whole, tile);
+        if (ASK)
+            ask_for_tile<W>(block, tile + ASK * TILE);
         __syncthreads();
         if (whole)
             octets.template count_whole<BF16>(shared, kind, block, tile, counts);

@@ -13,7 +13,7 @@
 #define DEFAULT_SHARE 35u       // thousandths
 #define PIPELINE 4u             // waves on their way, at most ...
 #define PIPELINE_USUAL 3u       // ... and as a rule: one is scanned, one finished, one begins
-#define WAVE_LEAST (UINT64_C(1) << 27) // bytes; smaller ones do not fill a GPU
+#define WAVE_LEAST (UINT64_C(1) << 28) // bytes; smaller ones do not fill a GPU
 #define WAVE_OF_REST 2u         // a wave is that part of what is left: nothing hides the end of the last one
 #define CHANGED_USUAL 50u       // one element in so many, as long as nothing is known
 #define CHANGES_LEAST (1u << 16)
@@ -21,6 +21,7 @@
 #define OUTPUT_SHARE 128u       // of the state's bytes, to begin with
 #define OUTPUT_LEAST (1u << 20) // bytes
 #define OUTPUT_SLACK 64u        // words are written and read a bit beyond
+#define POOL_SLACK 512u         // numbers are read so many bytes at a time
 #define REPORT_THREADS 128u
 #define COUNTERS 3u
 
@@ -181,7 +182,7 @@ static size_t slots_for(const cuda_encoder *encoder, const WaveRange &wave) {
         return (size_t)std::min<uint64_t>(std::max<uint64_t>(slots, CHANGES_LEAST), UINT32_MAX / 2);
     const cuda_segment &only = encoder->segments[wave.first];
 
-    unused = std::min((uint64_t)PAGE_SLOTS * only.blocks, (uint64_t)only.elements);
+    unused = std::min((uint64_t)PAGE_SLOTS * only.blocks, (uint64_t)only.elements + only.blocks);
     return (size_t)std::max<uint64_t>(slots, only.elements / MANY_OF + 1 + unused);
 }
 
@@ -191,7 +192,7 @@ static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wav
 
     for (uint32_t s = wave.first; s < wave.first + wave.count; s++)
         blocks += encoder->segments[s].blocks;
-    enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width));
+    enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width) + POOL_SLACK);
 
     if (!status)
         status = memory->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);
@@ -324,7 +325,7 @@ static uint64_t slots_expected(const cuda_encoder *encoder, uint32_t s) {
 static uint64_t wave_bytes(const cuda_encoder *encoder, uint64_t left) {
     if (encoder->options.waves)
         return encoder->state_bytes / encoder->options.waves + 1;
-    return std::max(left / WAVE_OF_REST, WAVE_LEAST);
+    return left < 2 * WAVE_LEAST ? left : std::max(left / WAVE_OF_REST, WAVE_LEAST);
 }
 
 // Segments of one width, one after the other, as many as there is room for.

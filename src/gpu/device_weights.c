@@ -26,7 +26,7 @@ static enum ulp_status digest_to(const struct device_weights *weights, uint8_t *
     return device_status(status, "digesting the weights");
 }
 
-static enum ulp_status digest(struct device_weights *weights, struct ulp_sum *ret_sums) {
+enum ulp_status device_weights_digest(struct device_weights *weights, struct ulp_sum *ret_sums) {
     struct room room = {0};
     enum ulp_status status = room_take(
         &weights->spare, weights->plan.device.piece_count * sizeof *ret_sums, false, &room);
@@ -45,7 +45,7 @@ enum ulp_status device_weights_audit(struct device_weights *weights) {
     if (!status)
         status = mem_zeroed(grid->piece_count, sizeof *sums, &sums);
     if (!status)
-        status = digest(weights, sums);
+        status = device_weights_digest(weights, sums);
     for (size_t i = 0; !status && i < grid->piece_count; i++) {
         if (memcmp(&sums[i], &weights->weights->sums[i], sizeof *sums) != 0)
             status = fail(ULP_E_WRONG_BASE,
@@ -103,7 +103,7 @@ enum ulp_status device_weights_new(const struct ulp_tensor *tensors, size_t coun
         status = device_plan_make(&weights->weights->grid, weights->weights->tensors, stream,
                                   &weights->plan);
     if (!status)
-        status = digest(weights, weights->weights->sums);
+        status = device_weights_digest(weights, weights->weights->sums);
     if (!status)
         status =
             table_root(&weights->weights->grid, weights->weights->sums, &weights->weights->root);

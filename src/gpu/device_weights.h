@@ -38,6 +38,9 @@ void device_weights_free(struct device_weights *weights);
 /* Digests everything anew: ULP_E_WRONG_BASE, naming a tensor, when a bit is not what it was. */
 enum ulp_status device_weights_audit(struct device_weights *weights);
 
+/* The sums of all pieces as they are now. */
+enum ulp_status device_weights_digest(struct device_weights *weights, struct ulp_sum *ret_sums);
+
 /* ULP_E_POISONED when an apply died half-way. */
 enum ulp_status device_weights_check(struct device_weights *weights);
 

@@ -81,13 +81,11 @@ static enum ulp_status copy_all(struct device_weights *weights, const struct ulp
     return status ? status : device_wait(weights->stream);
 }
 
-static enum ulp_status check_all(struct device_weights *weights, const struct ulp_sum *sums) {
+static enum ulp_status check_all(struct device_weights *weights, const struct ulp_sum *sums,
+                                 struct ulp_sum *written) {
     const struct grid *grid = &weights->weights->grid;
-    struct ulp_sum *written = NULL;
-    enum ulp_status status = mem_zeroed(grid->piece_count, sizeof *written, &written);
+    enum ulp_status status = device_weights_digest(weights, written);
 
-    if (!status)
-        status = device_weights_digest(weights, written);
     for (size_t i = 0; !status && i < grid->piece_count; i++) {
         if (memcmp(&written[i], &sums[i], sizeof *sums) != 0)
             status = fail(ULP_E_WRONG_RESULT,
@@ -95,21 +93,26 @@ static enum ulp_status check_all(struct device_weights *weights, const struct ul
                           "are neither old nor new now, and are marked so",
                           quote(piece_tensor(grid, i)->name).text);
     }
-    mem_free(written);
     return status;
 }
 
 enum ulp_status device_weights_write(struct device_weights *weights,
                                      const struct ulp_tensor *tensors, const struct ulp_sum *sums) {
+    struct ulp_sum *written = NULL; /* taken first: nothing but the device may fail between */
     enum ulp_status status = device_weights_check(weights);
 
     if (!status)
-        status = mark(weights, 1);
-    if (status)
-        return status;
-    device_weights_forget(weights);
-    status = copy_all(weights, tensors);
+        status = mem_zeroed(weights->weights->grid.piece_count, sizeof *written, &written);
     if (!status)
-        status = check_all(weights, sums);
-    return status ? status : mark(weights, 0);
+        status = mark(weights, 1);
+    if (!status) {
+        device_weights_forget(weights);
+        status = copy_all(weights, tensors);
+        if (!status)
+            status = check_all(weights, sums, written);
+        if (!status)
+            status = mark(weights, 0);
+    }
+    mem_free(written);
+    return status;
 }

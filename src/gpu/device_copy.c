@@ -10,19 +10,19 @@
 /* Of what is read, two pieces are on their way. */
 #define READ_BYTES ((size_t)8 << 20)
 
-enum ulp_status device_take(size_t bytes, void **ret_memory) {
+enum ulp_status device_memory_take(size_t bytes, void **ret_memory) {
     return device_status(cuda_memory_new(bytes, ret_memory), "a state");
 }
 
-void device_give(void *memory) {
+void device_memory_give(void *memory) {
     cuda_memory_free(memory);
 }
 
-enum ulp_status device_copy(void *to, const void *from, size_t bytes, void *stream) {
+enum ulp_status device_copy_bytes(void *to, const void *from, size_t bytes, void *stream) {
     return device_status(cuda_copy_in(to, from, bytes, stream), "copying weights");
 }
 
-enum ulp_status device_wait(void *stream) {
+enum ulp_status device_copy_wait(void *stream) {
     return device_status(cuda_wait(stream), "copying weights");
 }
 
@@ -32,22 +32,22 @@ static size_t piece_at(size_t bytes, size_t at) {
     return bytes - at < READ_BYTES ? bytes - at : READ_BYTES;
 }
 
-enum ulp_status device_read(const void *from, size_t bytes, struct room *room, void *stream,
-                            const struct ulp_sink *sink) {
+enum ulp_status device_copy_out(const void *from, size_t bytes, struct room *room, void *stream,
+                                const struct ulp_sink *sink) {
     const uint8_t *data = from;
     enum ulp_status status =
         room->memory ? ULP_OK : room_take(&(struct room){0}, 2 * READ_BYTES, true, room);
     uint8_t *now = room->memory, *next = room->memory + READ_BYTES;
 
     if (!status && bytes)
-        status = device_copy(now, data, piece_at(bytes, 0), stream);
+        status = device_copy_bytes(now, data, piece_at(bytes, 0), stream);
     for (size_t at = 0; !status && at < bytes; at += READ_BYTES) {
         uint8_t *const filled = now;
 
-        status = device_wait(stream);
+        status = device_copy_wait(stream);
         if (!status && at + READ_BYTES < bytes)
-            status =
-                device_copy(next, data + at + READ_BYTES, piece_at(bytes, at + READ_BYTES), stream);
+            status = device_copy_bytes(next, data + at + READ_BYTES,
+                                       piece_at(bytes, at + READ_BYTES), stream);
         if (!status)
             status = sink->write(sink->user, filled, piece_at(bytes, at));
         now = next;
@@ -75,10 +75,10 @@ static enum ulp_status copy_all(struct device_weights *weights, const struct ulp
 
     for (size_t i = 0; !status && i < to->count; i++) {
         if (to->tensors[i].bytes)
-            status = device_copy(to->tensors[i].data, tensors[i].data, (size_t)to->tensors[i].bytes,
-                                 weights->stream);
+            status = device_copy_bytes(to->tensors[i].data, tensors[i].data,
+                                       (size_t)to->tensors[i].bytes, weights->stream);
     }
-    return status ? status : device_wait(weights->stream);
+    return status ? status : device_copy_wait(weights->stream);
 }
 
 static enum ulp_status check_all(struct device_weights *weights, const struct ulp_sum *sums,

@@ -9,17 +9,17 @@
 #include "gpu/device_weights.h"
 
 /* Memory of the device. */
-enum ulp_status device_take(size_t bytes, void **ret_memory);
-void device_give(void *memory); /* NULL is fine */
+enum ulp_status device_memory_take(size_t bytes, void **ret_memory);
+void device_memory_give(void *memory); /* NULL is fine */
 
-/* Enqueued; until device_wait() returns, memory on both sides must stay as it is. */
-enum ulp_status device_copy(void *to, const void *from, size_t bytes, void *stream);
-enum ulp_status device_wait(void *stream);
+/* Enqueued; until device_copy_wait() returns, memory on both sides must stay as it is. */
+enum ulp_status device_copy_bytes(void *to, const void *from, size_t bytes, void *stream);
+enum ulp_status device_copy_wait(void *stream);
 
 /* Hands bytes to a sink, from the first to the last, through pinned memory in `room`, which is made
  * when it is first needed and belongs to the caller: while some are written, the next are copied. */
-enum ulp_status device_read(const void *from, size_t bytes, struct room *room, void *stream,
-                            const struct ulp_sink *sink);
+enum ulp_status device_copy_out(const void *from, size_t bytes, struct room *room, void *stream,
+                                const struct ulp_sink *sink);
 
 /*
  * Writes another state over the weights: `tensors` are the host's, in the order of the weights, and

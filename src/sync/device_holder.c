@@ -39,18 +39,18 @@ static struct device_holder *self_of(struct holder *holder) {
 
 static enum ulp_status take_memory(void *user, size_t bytes, void **ret_memory) {
     (void)user;
-    return device_take(bytes, ret_memory);
+    return device_memory_take(bytes, ret_memory);
 }
 
 static void give_memory(void *user, void *memory) {
     (void)user;
-    device_give(memory);
+    device_memory_give(memory);
 }
 
 static enum ulp_status copy_memory(void *user, void *to, const void *from, size_t bytes) {
     const struct device_holder *d = user;
 
-    return device_copy(to, from, bytes, d->stream);
+    return device_copy_bytes(to, from, bytes, d->stream);
 }
 
 static const struct kept_memory device_memory = {take_memory, give_memory, copy_memory};
@@ -59,7 +59,7 @@ static enum ulp_status read_memory(void *user, const void *data, size_t bytes,
                                    const struct ulp_sink *sink) {
     struct device_holder *d = user;
 
-    return device_read(data, bytes, &d->bounce, d->stream, sink);
+    return device_copy_out(data, bytes, &d->bounce, d->stream, sink);
 }
 
 /* ---- states that come whole ---- */
@@ -81,7 +81,8 @@ static void forget_tensors(struct device_holder *d) {
 /* Whoever gave them may let go of them afterwards. */
 static enum ulp_status put_tensors(struct device_holder *d, const struct ulp_tensor *tensors,
                                    size_t count) {
-    enum ulp_status status = kept_put(&d->kept, tensors, count), waited = device_wait(d->stream);
+    enum ulp_status status = kept_put(&d->kept, tensors, count),
+                    waited = device_copy_wait(d->stream);
 
     return status ? status : waited;
 }

@@ -84,8 +84,8 @@ static void must_be_model(const struct uploaded *there, const struct model *mode
         uint8_t *copy = must_alloc(bytes);
 
         if (bytes) {
-            must(device_copy(copy, there->tensors[i].data, bytes, NULL), "bringing weights");
-            must(device_wait(NULL), "bringing weights");
+            must(device_copy_bytes(copy, there->tensors[i].data, bytes, NULL), "bringing weights");
+            must(device_copy_wait(NULL), "bringing weights");
         }
         must_hold(!bytes || !memcmp(copy, model->tensors[i].data, bytes), "other bytes", whose,
                   step);
@@ -96,11 +96,11 @@ static void must_be_model(const struct uploaded *there, const struct model *mode
 static void send_model(const struct uploaded *there, const struct model *model) {
     for (size_t i = 0; i < TENSORS; i++) {
         if (model->tensors[i].bytes)
-            must(device_copy(there->tensors[i].data, model->tensors[i].data,
-                             (size_t)model->tensors[i].bytes, NULL),
+            must(device_copy_bytes(there->tensors[i].data, model->tensors[i].data,
+                                   (size_t)model->tensors[i].bytes, NULL),
                  "sending weights");
     }
-    must(device_wait(NULL), "sending weights");
+    must(device_copy_wait(NULL), "sending weights");
 }
 
 /* ---- who takes part ---- */

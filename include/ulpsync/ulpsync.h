@@ -14,6 +14,7 @@
  *   key.h     keys that sign a run's log, and those that are trusted
  *   run.h     publishing a run to a store, and following it
  *   cuda.h    the verbs of patch.h where the weights are in the memory of a GPU
+ *   cuda_run.h  publishers and followers of run.h there
  *   tell.h    what publishers and followers tell of themselves, for whoever looks on
  *
  * Rules that hold everywhere:
@@ -29,6 +30,7 @@
 #define ULPSYNC_ULPSYNC_H
 
 #include <ulpsync/cuda.h>
+#include <ulpsync/cuda_run.h>
 #include <ulpsync/key.h>
 #include <ulpsync/model.h>
 #include <ulpsync/patch.h>

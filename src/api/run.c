@@ -108,17 +108,6 @@ enum ulp_status ulp_run_find_step(struct ulp_store *store, const char *run, uint
 
 /* ---- publishing ---- */
 
-/* Only where creating a record is really for one alone can several publish. */
-static enum ulp_status check_several(struct ulp_store *store) {
-    struct ulp_store_report report = {0};
-    enum ulp_status status = ulp_store_check(store, &report);
-
-    if (!status && report.verdict != ULP_STORE_SEVERAL_PUBLISHERS)
-        status = fail(ULP_E_UNSUPPORTED, "%s cannot keep several publishers apart: %s",
-                      quote(ulp_store_name(store)).text, report.why);
-    return status;
-}
-
 enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, const char *directory,
                                    const struct ulp_run_options *options,
                                    struct ulp_publisher **ret_publisher) {
@@ -130,11 +119,6 @@ enum ulp_status ulp_publisher_open(struct ulp_store *store, const char *run, con
     options = options ? options : &plain_options;
     status = directory ? replica_open(directory, NULL, &holder)
                        : memory_holder_open(NULL, 0, options, &holder);
-    if (!status && options->several && !holder->seen.record.sequence) {
-        status = check_several(store); /* once, before it is relied on */
-        if (status)
-            holder_free(holder);
-    }
     return status ? status : publisher_new(store, run, options, holder, ret_publisher);
 }
 

@@ -44,6 +44,10 @@ static enum ulp_status digest(struct device_weights *weights, const struct devic
     return status;
 }
 
+enum ulp_status device_weights_digest(struct device_weights *weights, struct ulp_sum *ret_sums) {
+    return digest(weights, &weights->plan, ret_sums);
+}
+
 /* The first piece that does not sum up to what it should; piece_count if all do. */
 static enum ulp_status find_changed(struct device_weights *weights, const struct device_plan *plan,
                                     const struct ulp_sum *expected, size_t *ret_piece) {

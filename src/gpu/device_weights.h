@@ -69,6 +69,9 @@ enum ulp_status device_weights_check_here(const struct device_weights *weights,
  * states both, and the one beside the present is copied anew by the next patch if it is not. */
 enum ulp_status device_weights_audit(struct device_weights *weights);
 
+/* The sums of all pieces as they are now. */
+enum ulp_status device_weights_digest(struct device_weights *weights, struct ulp_sum *ret_sums);
+
 /* ULP_E_POISONED when an apply died half-way. */
 enum ulp_status device_weights_check(struct device_weights *weights);
 

@@ -236,20 +236,27 @@ enum ulp_status model_files_copy(const char *path, const char *directory) {
 
 /* ---- references ---- */
 
+static enum ulp_status hash_bytes(void *user, const void *data, size_t bytes) {
+    return sha256_add(user, data, bytes);
+}
+
 /* Name with its NUL, then bytes in 8, then the bytes. */
-static enum ulp_status hash_tensor(struct sha256 *hash, const struct ulp_tensor *tensor) {
+static enum ulp_status hash_tensor(struct sha256 *hash, const struct ulp_tensor *tensor,
+                                   const struct piece_reader *reader) {
+    const struct piece piece = {tensor->data, (size_t)tensor->bytes};
+    const struct ulp_sink sink = {hash_bytes, hash};
     uint8_t bytes[8];
     enum ulp_status status = sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
 
     store_le64(bytes, tensor->bytes);
     if (!status)
         status = sha256_add(hash, bytes, sizeof bytes);
-    return status ? status : sha256_add(hash, tensor->data, tensor->bytes);
+    return status ? status : piece_read(reader, &piece, &sink);
 }
 
 /* Whoever gives tensors from memory gives them in any order; here it is that of their names. */
 enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
-                             struct hash *ret_hash) {
+                             const struct piece_reader *reader, struct hash *ret_hash) {
     struct sha256 *hash = NULL;
     struct ulp_tensor *sorted = NULL;
     enum ulp_status status = mem_zeroed(count, sizeof *sorted, &sorted);
@@ -261,7 +268,7 @@ enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
     if (!status)
         status = sha256_begin(&hash);
     for (size_t i = 0; !status && i < count; i++)
-        status = hash_tensor(hash, &sorted[i]);
+        status = hash_tensor(hash, &sorted[i], reader);
     if (!status)
         status = sha256_end(hash, ret_hash->bytes);
     sha256_free(hash);

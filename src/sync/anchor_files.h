@@ -36,7 +36,9 @@ enum ulp_status plain_file_copy(const char *from, const char *to);
 /* Copies the files of a model at `path`, a file or a directory, into a directory. */
 enum ulp_status model_files_copy(const char *path, const char *directory);
 
-/* The SHA-256 that an anchor by reference gives for the weights; see docs/format/chain.md. */
-enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count, struct hash *ret_hash);
+/* The SHA-256 that an anchor by reference gives for the weights; see docs/format/chain.md. `reader`
+ * is of their data. */
+enum ulp_status content_hash(const struct ulp_tensor *tensors, size_t count,
+                             const struct piece_reader *reader, struct hash *ret_hash);
 
 #endif

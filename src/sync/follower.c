@@ -121,9 +121,10 @@ static const struct anchor *find_root(const struct record *record, const struct 
 
 /* By reference the contents must be the ones too. */
 static enum ulp_status check_content(const struct anchor *anchor, const struct ulp_tensor *tensors,
-                                     size_t count) {
+                                     size_t count, const struct piece_reader *reader) {
     struct hash hash;
-    enum ulp_status status = *anchor->reference ? content_hash(tensors, count, &hash) : ULP_OK;
+    enum ulp_status status =
+        *anchor->reference ? content_hash(tensors, count, reader, &hash) : ULP_OK;
 
     if (!status && *anchor->reference && memcmp(&hash, &anchor->content, sizeof hash) != 0)
         status = fail(ULP_E_WRONG_BASE, "the base is not %s: its weights have another hash",
@@ -148,7 +149,7 @@ static enum ulp_status start_from_base(struct ulp_follower *f, const struct work
                       "%s is none of the states that run %s starts from (its root is %s...)",
                       quote(f->options.base).text, quote(f->run).text, short_root(&root).hex);
     if (!status)
-        status = check_content(anchor, model->tensors, model->count);
+        status = check_content(anchor, model->tensors, model->count, NULL);
     if (!status)
         status = f->holder->ops->take(f->holder, work, anchor->version, &given);
     if (!status)
@@ -172,7 +173,7 @@ static enum ulp_status recognise(struct ulp_follower *f, const struct work *work
         f->holder->held = (struct held){.any = true, .version = record->version};
     if (!anchor)
         return ULP_OK;
-    status = check_content(anchor, weights->tensors, weights->count);
+    status = check_content(anchor, weights->tensors, weights->count, f->holder->reader);
     if (!status)
         f->holder->held = (struct held){.any = true, .version = anchor->version};
     return status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who holds a version of a run: a directory (replica.h) or memory (memory_holder.h). Followers and
- * publishers work with either through this. What comes next is staged first, where nobody sees it,
+ * Who holds a version of a run: a directory (replica.h), memory (memory_holder.h), or memory of a
+ * device (device_holder.h). Followers and publishers work with any through this. What comes next is staged first, where nobody sees it,
  * and shown in one go.
  */
 #ifndef SYNC_HOLDER_H
@@ -13,6 +13,7 @@
 #include <ulpsync/run.h>
 
 struct ulp_weights;
+struct piece_reader;
 struct slice;
 
 /* What grows with the changes (decoded ones, history, patches) is in memory up to so much each, and
@@ -37,9 +38,14 @@ struct given {
 struct holder {
     const struct holder_ops *ops;
     const struct slice *slice; /* that it holds; NULL: everything */
-    struct held held;          /* that is shown */
-    struct log_entry seen;     /* the newest record that was accepted */
-    uint64_t kept;             /* sequence of the record that outlasts us */
+
+    /* Of tensors that are where the CPU does not reach: its own, and those that a publisher is given.
+     * NULL: they are in memory. */
+    const struct piece_reader *reader;
+
+    struct held held;      /* that is shown */
+    struct log_entry seen; /* the newest record that was accepted */
+    uint64_t kept;         /* sequence of the record that outlasts us */
 
     bool staged; /* there is something to show */
     uint64_t staged_version;
@@ -82,9 +88,20 @@ struct holder_ops {
     /* Both records of a fork are put aside for whoever looks into it. */
     void (*keep_evidence)(const struct holder *holder, const struct log_entry *culprit);
 
-    /* The version that is shown, with its history if that is wanted and there; the holder's. */
+    /* The version that is shown, with its history if that is wanted and there; the holder's. Of one
+     * with a reader, all but the data. */
     enum ulp_status (*weights)(struct holder *holder, const struct work *work, bool history,
                                struct ulp_weights **ret_weights);
+
+    /* What a publisher does with the version that is shown where the CPU does not reach it; NULL: the
+     * CPU does it, with `weights`. `diff` is as diff() in patch/diff.h. `check` decodes our own patches
+     * and gives the root that they lead to; what it decoded may be kept for the step with the same
+     * patches, or else is forgotten by `drop`. */
+    enum ulp_status (*diff)(struct holder *holder, const struct ulp_tensor *tensors, size_t count,
+                            const struct ulp_diff_options *options, const struct ulp_sink *sink,
+                            struct ulp_diff_report *ret_report);
+    enum ulp_status (*check)(struct holder *holder, const struct work *work,
+                             const struct step *step, struct ulp_root *ret_root);
 
     /* Stores what is staged, or else shown, as an anchor in a folder. */
     enum ulp_status (*put)(struct holder *holder, const struct work *work, uint64_t folder,

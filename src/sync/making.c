@@ -36,16 +36,18 @@ static enum ulp_status finish_last(struct making *m) {
     return status;
 }
 
-enum ulp_status making_add(struct making *m, const struct ulp_weights *weights,
-                           const struct ulp_tensor *tensors, size_t count,
-                           const struct ulp_diff_options *options) {
+enum ulp_status making_add(struct making *m, struct holder *holder,
+                           const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                           size_t count, const struct ulp_diff_options *options) {
     const struct ulp_sink sink = {upload_write, &m->upload};
     struct ulp_diff_report report = {0};
     struct made made = {.first_byte = m->upload.bytes};
     enum ulp_status status = finish_last(m);
 
     if (!status)
-        status = diff(weights, tensors, count, options, &sink, &report);
+        status = holder->ops->diff
+                     ? holder->ops->diff(holder, tensors, count, options, &sink, &report)
+                     : diff(weights, tensors, count, options, &sink, &report);
     made.bytes = m->upload.bytes - made.first_byte;
     made.changes = report.changed;
     if (!status)
@@ -59,9 +61,9 @@ enum ulp_status making_add(struct making *m, const struct ulp_weights *weights,
     return ULP_OK;
 }
 
-enum ulp_status making_add_tile(struct making *m, const struct ulp_weights *weights,
-                                const struct ulp_tensor *tensors, size_t count,
-                                const struct ulp_tiling *tiling, unsigned tile,
+enum ulp_status making_add_tile(struct making *m, struct holder *holder,
+                                const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                                size_t count, const struct ulp_tiling *tiling, unsigned tile,
                                 const struct work *work) {
     struct ulp_diff_options options = {.pool = work->options->pool,
                                        .progress = work->options->progress};
@@ -71,7 +73,7 @@ enum ulp_status making_add_tile(struct making *m, const struct ulp_weights *weig
 
     options.regions = regions;
     if (!status)
-        status = regions ? making_add(m, weights, tensors, count, &options)
+        status = regions ? making_add(m, holder, weights, tensors, count, &options)
                          : add_made(m, &(struct made){0});
     mem_free(regions);
     return status;

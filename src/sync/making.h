@@ -30,15 +30,15 @@ struct making {
 
 enum ulp_status making_begin(struct making *making, const struct work *work, uint64_t folder);
 
-/* Makes the next patch from the weights to `tensors`, and sends it. */
-enum ulp_status making_add(struct making *making, const struct ulp_weights *weights,
-                           const struct ulp_tensor *tensors, size_t count,
-                           const struct ulp_diff_options *options);
+/* Makes the next patch from the weights, which the holder gave, to `tensors`, and sends it. */
+enum ulp_status making_add(struct making *making, struct holder *holder,
+                           const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                           size_t count, const struct ulp_diff_options *options);
 
 /* The same for a tile of a tiling; one without regions has no patch. */
-enum ulp_status making_add_tile(struct making *making, const struct ulp_weights *weights,
-                                const struct ulp_tensor *tensors, size_t count,
-                                const struct ulp_tiling *tiling, unsigned tile,
+enum ulp_status making_add_tile(struct making *making, struct holder *holder,
+                                const struct ulp_weights *weights, const struct ulp_tensor *tensors,
+                                size_t count, const struct ulp_tiling *tiling, unsigned tile,
                                 const struct work *work);
 
 /* No more are added: opens them. They are still on their way to the store. */

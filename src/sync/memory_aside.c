@@ -77,20 +77,23 @@ enum ulp_status aside_load(struct aside *aside, const struct work *work,
 
 /* ---- the moment ---- */
 
-/* Nothing here can fail. */
-void aside_show(struct aside *aside, struct ulp_weights *weights) {
+void aside_settle(struct aside *aside, struct ulp_weights *weights) {
     struct ulp_sum *sums = weights->sums;
 
-    for (size_t i = 0; i < weights->count; i++) {
-        if (weights->tensors[i].bytes)
-            memcpy(weights->tensors[i].data, aside->tensors[i].data, weights->tensors[i].bytes);
-    }
     weights->sums = aside->sums;
     aside->sums = sums;
     weights->root = aside->root;
     moves_free(weights->moves);
     weights->moves = NULL;
     aside_release(aside);
+}
+
+void aside_show(struct aside *aside, struct ulp_weights *weights) {
+    for (size_t i = 0; i < weights->count; i++) {
+        if (weights->tensors[i].bytes)
+            memcpy(weights->tensors[i].data, aside->tensors[i].data, weights->tensors[i].bytes);
+    }
+    aside_settle(aside, weights);
 }
 
 void aside_release(struct aside *aside) {

@@ -22,8 +22,11 @@ struct aside {
 enum ulp_status aside_load(struct aside *aside, const struct work *work,
                            const struct anchor *anchor, const struct ulp_weights *weights);
 
-/* Copies it over the weights, which forget how they came about. */
+/* Copies it over the weights, which forget how they came about. Nothing here can fail. */
 void aside_show(struct aside *aside, struct ulp_weights *weights);
+
+/* The same without copying: whoever did so for weights that are elsewhere. */
+void aside_settle(struct aside *aside, struct ulp_weights *weights);
 void aside_release(struct aside *aside);
 
 #endif

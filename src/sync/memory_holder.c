@@ -3,25 +3,21 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/quote.h"
 #include "patch/apply.h"
 #include "sync/anchor_shard.h"
+#include "sync/kept_tensors.h"
 #include "sync/memory_aside.h"
 #include "sync/memory_seen.h"
-#include "sync/parts.h"
 #include "sync/rules.h"
+#include "sync/state_part.h"
 #include "tensor/model.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct memory_holder {
     struct holder holder;
     struct ulp_run_options options;
-    struct arena arena;         /* of descriptions of our own */
-    struct ulp_tensor *tensors; /* the caller's, or ours */
-    size_t count, room, filled; /* of `count`, those that a state that comes whole has brought */
-    bool ours;
+    struct kept_tensors kept;
     struct ulp_weights *weights;
     struct ulp_apply *apply; /* what is staged: a step, */
     struct aside aside;      /* an anchor while something else is shown, or what is there */
@@ -34,94 +30,41 @@ static struct memory_holder *self_of(struct holder *holder) {
 
 /* ---- states that come whole ---- */
 
+static enum ulp_status take_memory(void *user, size_t bytes, void **ret_memory) {
+    (void)user;
+    return mem_resize(ret_memory, bytes, 1); /* all of it is written soon */
+}
+
+static void give_memory(void *user, void *memory) {
+    (void)user;
+    mem_free(memory);
+}
+
+static enum ulp_status copy_memory(void *user, void *to, const void *from, size_t bytes) {
+    (void)user;
+    memcpy(to, from, bytes);
+    return ULP_OK;
+}
+
+static const struct kept_memory plain_memory = {take_memory, give_memory, copy_memory};
+
 /* What is there is about to be overwritten: until that is complete, nothing is held. */
 static void forget_tensors(struct memory_holder *m) {
     weights_free(m->weights);
     m->weights = NULL;
     m->holder.held = (struct held){0};
-    m->filled = 0;
-    if (!m->ours)
-        return;
-    for (size_t i = 0; i < m->count; i++)
-        mem_free(m->tensors[i].data);
-    mem_free(m->tensors);
-    m->tensors = NULL;
-    m->count = m->room = 0;
-    arena_release(&m->arena);
-}
-
-static enum ulp_status describe(struct arena *arena, const struct ulp_tensor *from,
-                                struct ulp_tensor *to) {
-    uint64_t *shape = NULL;
-    enum ulp_status status = arena_zeroed(arena, from->rank, sizeof *shape, &shape);
-
-    *to = *from;
-    to->data = NULL;
-    to->shape = shape;
-    if (!status && from->rank)
-        memcpy(shape, from->shape, from->rank * sizeof *shape);
-    if (!status)
-        status = arena_text(arena, from->name, strlen(from->name), &to->name);
-    return status ? status : arena_text(arena, from->dtype, strlen(from->dtype), &to->dtype);
-}
-
-static enum ulp_status add_tensor(struct memory_holder *m, const struct ulp_tensor *tensor) {
-    enum ulp_status status = mem_grow(&m->tensors, m->count, sizeof *m->tensors, &m->room);
-
-    if (!status)
-        status = describe(&m->arena, tensor, &m->tensors[m->count]);
-    if (!status)
-        status = mem_resize(&m->tensors[m->count].data, tensor->bytes, 1);
-    if (!status && tensor->bytes)
-        memcpy(m->tensors[m->count].data, tensor->data, tensor->bytes);
-    m->count += !status;
-    return status;
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct ulp_tensor *)a)->name, ((const struct ulp_tensor *)b)->name);
-}
-
-/* The caller's tensors are sorted by name. */
-static struct ulp_tensor *find(const struct memory_holder *m, const struct ulp_tensor *like) {
-    return m->count ? bsearch(like, m->tensors, m->count, sizeof *like, by_name) : NULL;
-}
-
-static bool same_form(const struct ulp_tensor *a, const struct ulp_tensor *b) {
-    return !strcmp(a->dtype, b->dtype) && a->rank == b->rank && a->bytes == b->bytes &&
-           (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
-}
-
-static enum ulp_status fill_tensor(struct memory_holder *m, const struct ulp_tensor *tensor) {
-    struct ulp_tensor *to = find(m, tensor);
-
-    if (!to || !same_form(to, tensor))
-        return fail(ULP_E_LAYOUT, "the run has a tensor %s that is not the one in memory",
-                    quote(tensor->name).text);
-    if (tensor->bytes)
-        memcpy(to->data, tensor->data, tensor->bytes);
-    m->filled++;
-    return ULP_OK;
-}
-
-static enum ulp_status put_tensors(struct memory_holder *m, const struct ulp_tensor *tensors,
-                                   size_t count) {
-    enum ulp_status status = ULP_OK;
-
-    for (size_t i = 0; !status && i < count; i++)
-        status = m->ours ? add_tensor(m, &tensors[i]) : fill_tensor(m, &tensors[i]);
-    return status;
+    kept_begin(&m->kept);
 }
 
 /* All is in place: what is it? */
 static enum ulp_status stage_whole(struct memory_holder *m, const struct work *work,
                                    uint64_t version) {
     const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status =
-        !m->ours && m->filled != m->count
-            ? fail(ULP_E_LAYOUT, "memory has %zu tensors, and the run %zu", m->count, m->filled)
-            : weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+    enum ulp_status status = kept_end(&m->kept);
 
+    if (!status)
+        status =
+            weights_new(m->kept.tensors, m->kept.count, work->options->pool, NULL, &m->weights);
     work_spent(&work->report->phases.digest_ns, started);
     if (status)
         return status;
@@ -134,8 +77,10 @@ static enum ulp_status stage_whole(struct memory_holder *m, const struct work *w
 
 static enum ulp_status load_shard(void *user, const struct anchor_file *file,
                                   const struct fetched_shard *fetched) {
+    struct memory_holder *m = user;
+
     (void)file;
-    return put_tensors(user, fetched->shard.tensors, fetched->shard.count);
+    return kept_put(&m->kept, fetched->shard.tensors, fetched->shard.count);
 }
 
 static enum ulp_status load_aside(struct memory_holder *m, const struct work *work,
@@ -157,7 +102,7 @@ static enum ulp_status memory_load(struct holder *holder, const struct work *wor
     struct memory_holder *m = self_of(holder);
     enum ulp_status status;
 
-    if (holder->held.any && !m->ours)
+    if (holder->held.any && !m->kept.ours)
         return load_aside(m, work, anchor);
     forget_tensors(m);
     status = anchor_each_shard(work, anchor, load_shard, m);
@@ -172,8 +117,8 @@ static enum ulp_status memory_take(struct holder *holder, const struct work *wor
 
     forget_tensors(m);
     if (!status)
-        status = put_tensors(m, model ? model->tensors : given->tensors,
-                             model ? model->count : given->count);
+        status = kept_put(&m->kept, model ? model->tensors : given->tensors,
+                          model ? model->count : given->count);
     model_free(model);
     return status ? status : stage_whole(m, work, version);
 }
@@ -247,71 +192,9 @@ static enum ulp_status memory_weights(struct holder *holder, const struct work *
     return ULP_OK;
 }
 
-struct placed {
-    uint64_t offset;
-    struct piece piece;
-};
-
-static int by_offset(const void *a, const void *b) {
-    const struct placed *x = a, *y = b;
-
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/* The header, then the tensors in the order of their places in the file. */
-static enum ulp_status lay_out(const struct ulp_weights *weights, struct buffer *header,
-                               struct placed *placed, struct piece *pieces) {
-    uint64_t *offsets = NULL, bytes = 0;
-    enum ulp_status status = mem_zeroed(weights->count, sizeof *offsets, &offsets);
-
-    if (!status)
-        status = safetensors_encode_header(MODEL_FILE_NAME, weights->tensors, weights->count, NULL,
-                                           0, header, offsets, &bytes);
-    for (size_t i = 0; !status && i < weights->count; i++)
-        placed[i] = (struct placed){offsets[i],
-                                    {weights->tensors[i].data, (size_t)weights->tensors[i].bytes}};
-    mem_free(offsets);
-    if (status)
-        return status;
-    qsort(placed, weights->count, sizeof *placed, by_offset);
-    pieces[0] = (struct piece){header->data, header->used};
-    for (size_t i = 0; i < weights->count; i++)
-        pieces[i + 1] = placed[i].piece;
-    return ULP_OK;
-}
-
-static enum ulp_status put_weights(const struct memory_holder *m, const struct work *work,
-                                   uint64_t folder, struct anchor_file *file) {
-    struct buffer header = BUFFER((size_t)1 << 30);
-    struct placed *placed = NULL;
-    struct piece *pieces = NULL;
-    enum ulp_status status = mem_zeroed(m->count, sizeof *placed, &placed);
-
-    if (!status)
-        status = mem_zeroed(m->count + 1, sizeof *pieces, &pieces);
-    if (!status)
-        status = lay_out(m->weights, &header, placed, pieces);
-    if (!status)
-        status = part_put(work->store, work->run, folder, pieces, m->count + 1, &file->part);
-    work->report->stored_bytes += status ? 0 : file->part.bytes;
-    work->report->stored_objects += !status;
-    buffer_release(&header);
-    mem_free(placed);
-    mem_free(pieces);
-    return status;
-}
-
 static enum ulp_status memory_put(struct holder *holder, const struct work *work, uint64_t folder,
                                   struct arena *arena, struct anchor *anchor) {
-    struct anchor_file *file = NULL;
-    enum ulp_status status = arena_zeroed(arena, 1, sizeof *file, &file);
-
-    anchor->files = file;
-    anchor->file_count = !*anchor->reference;
-    if (status || *anchor->reference)
-        return status;
-    file->name = MODEL_FILE_NAME;
-    return put_weights(self_of(holder), work, folder, file);
+    return state_part_put(self_of(holder)->weights, NULL, work, folder, arena, anchor);
 }
 
 /* ---- life ---- */
@@ -321,8 +204,7 @@ static void memory_free(struct holder *holder) {
 
     memory_drop(holder);
     forget_tensors(m);
-    if (!m->ours)
-        mem_free(m->tensors);
+    kept_release(&m->kept);
     mem_free(m);
 }
 
@@ -334,7 +216,7 @@ static enum ulp_status memory_contents(struct holder *holder, const struct work 
 
     weights_free(m->weights); /* the caller may have put something else there since */
     m->weights = NULL;
-    status = weights_new(m->tensors, m->count, work->options->pool, NULL, &m->weights);
+    status = weights_new(m->kept.tensors, m->kept.count, work->options->pool, NULL, &m->weights);
     if (!status)
         *ret_weights = m->weights;
     return status;
@@ -365,14 +247,7 @@ enum ulp_status memory_holder_open(const struct ulp_tensor *tensors, size_t coun
         return status;
     m->holder.ops = &memory_ops;
     m->options = *options;
-    m->ours = !tensors;
-    if (tensors)
-        status = mem_zeroed(count, sizeof *m->tensors, &m->tensors);
-    if (tensors && !status) {
-        memcpy(m->tensors, tensors, count * sizeof *tensors);
-        m->count = count;
-        qsort(m->tensors, count, sizeof *m->tensors, by_name);
-    }
+    status = kept_open(&m->kept, &plain_memory, m, tensors, count);
     if (!status)
         status = memory_seen_take(&m->holder, &m->options);
     if (status)

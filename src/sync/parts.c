@@ -11,13 +11,25 @@
 
 /* ---- sending ---- */
 
-static enum ulp_status hash_pieces(const struct piece *pieces, size_t count, struct part *part) {
+enum ulp_status piece_read(const struct piece_reader *reader, const struct piece *piece,
+                           const struct ulp_sink *sink) {
+    return reader ? reader->read(reader->user, piece->data, piece->bytes, sink)
+                  : sink->write(sink->user, piece->data, piece->bytes);
+}
+
+static enum ulp_status hash_bytes(void *user, const void *data, size_t bytes) {
+    return sha256_add(user, data, bytes);
+}
+
+static enum ulp_status hash_pieces(const struct piece *pieces, size_t count,
+                                   const struct piece_reader *reader, struct part *part) {
     struct sha256 *hash = NULL;
     enum ulp_status status = sha256_begin(&hash);
+    const struct ulp_sink sink = {hash_bytes, hash};
 
     part->bytes = 0;
     for (size_t i = 0; !status && i < count; i++) {
-        status = sha256_add(hash, pieces[i].data, pieces[i].bytes);
+        status = piece_read(reader, &pieces[i], &sink);
         part->bytes += pieces[i].bytes;
     }
     if (!status)
@@ -26,28 +38,29 @@ static enum ulp_status hash_pieces(const struct piece *pieces, size_t count, str
     return status;
 }
 
-static enum ulp_status send_piece(struct ulp_store_writer *writer, const struct piece *piece) {
+static enum ulp_status send_bytes(void *user, const void *data, size_t bytes) {
     enum ulp_status status = ULP_OK;
 
-    for (size_t at = 0; !status && at < piece->bytes; at += PIECE_BYTES) {
-        size_t left = piece->bytes - at;
+    for (size_t at = 0; !status && at < bytes; at += PIECE_BYTES) {
+        size_t left = bytes - at;
 
-        status = ulp_store_put_write(writer, (const uint8_t *)piece->data + at,
+        status = ulp_store_put_write(user, (const uint8_t *)data + at,
                                      left < PIECE_BYTES ? left : PIECE_BYTES);
     }
     return status;
 }
 
 static enum ulp_status send(struct ulp_store *store, const char *key, const struct piece *pieces,
-                            size_t count) {
+                            size_t count, const struct piece_reader *reader) {
     struct ulp_store_writer *writer = NULL;
     struct error_note note;
     enum ulp_status status = ulp_store_put_begin(store, key, &writer);
+    const struct ulp_sink sink = {send_bytes, writer};
 
     if (status)
         return status;
     for (size_t i = 0; !status && i < count; i++)
-        status = send_piece(writer, &pieces[i]);
+        status = piece_read(reader, &pieces[i], &sink);
     if (!status)
         return ulp_store_put_end(writer, 1);
     error_save(&note);
@@ -56,19 +69,25 @@ static enum ulp_status send(struct ulp_store *store, const char *key, const stru
     return status;
 }
 
-enum ulp_status part_put(struct ulp_store *store, const char *run, uint64_t folder,
-                         const struct piece *pieces, size_t count, struct part *ret_part) {
+enum ulp_status part_put_read(struct ulp_store *store, const char *run, uint64_t folder,
+                              const struct piece *pieces, size_t count,
+                              const struct piece_reader *reader, struct part *ret_part) {
     struct part part = {.folder = folder};
     char key[ULP_KEY_BYTES_MAX + 1];
-    enum ulp_status status = hash_pieces(pieces, count, &part);
+    enum ulp_status status = hash_pieces(pieces, count, reader, &part);
 
     if (status)
         return status;
     part_key(run, &part, key);
-    status = send(store, key, pieces, count);
+    status = send(store, key, pieces, count, reader);
     if (!status)
         *ret_part = part;
     return status;
+}
+
+enum ulp_status part_put(struct ulp_store *store, const char *run, uint64_t folder,
+                         const struct piece *pieces, size_t count, struct part *ret_part) {
+    return part_put_read(store, run, folder, pieces, count, NULL, ret_part);
 }
 
 /* ---- fetching ---- */

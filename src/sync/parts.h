@@ -7,6 +7,8 @@
 #include "chain/record.h"
 #include "store/store.h"
 
+#include <ulpsync/patch.h>
+
 /* The most bytes of a patch in one part: it is in memory while it is sent. */
 #define PART_BYTES ((size_t)16 << 20)
 
@@ -16,9 +18,25 @@ struct piece {
     size_t bytes;
 };
 
+/* Hands over bytes that are where the CPU does not reach, from the first to the last. */
+struct piece_reader {
+    enum ulp_status (*read)(void *user, const void *data, size_t bytes,
+                            const struct ulp_sink *sink);
+    void *user;
+};
+
+/* `reader` NULL: they are in memory. */
+enum ulp_status piece_read(const struct piece_reader *reader, const struct piece *piece,
+                           const struct ulp_sink *sink);
+
 /* Stores bytes as a part in a folder. */
 enum ulp_status part_put(struct ulp_store *store, const char *run, uint64_t folder,
                          const struct piece *pieces, size_t count, struct part *ret_part);
+
+/* The same where somebody else must read them, twice: the name comes before the bytes. */
+enum ulp_status part_put_read(struct ulp_store *store, const char *run, uint64_t folder,
+                              const struct piece *pieces, size_t count,
+                              const struct piece_reader *reader, struct part *ret_part);
 
 /* Appends the part's bytes to a spool. ULP_E_PART_MISSING, ULP_E_PART. */
 enum ulp_status part_get(struct ulp_store *store, const char *run, const struct part *part,

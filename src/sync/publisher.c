@@ -33,8 +33,8 @@
 /* ---- the first version ---- */
 
 /* What the record says of the state itself. */
-static enum ulp_status describe(const struct given *given, struct record *record,
-                                struct anchor *anchor) {
+static enum ulp_status describe(const struct holder *holder, const struct given *given,
+                                struct record *record, struct anchor *anchor) {
     struct ulp_model *model = NULL;
     enum ulp_status status = given->path ? model_open(given->path, &model) : ULP_OK;
     const struct ulp_tensor *tensors = model ? model->tensors : given->tensors;
@@ -43,7 +43,7 @@ static enum ulp_status describe(const struct given *given, struct record *record
     for (size_t i = 0; !status && i < count; i++)
         record->elements += tensors[i].elements;
     if (!status && *anchor->reference)
-        status = content_hash(tensors, count, &anchor->content);
+        status = content_hash(tensors, count, model ? NULL : holder->reader, &anchor->content);
     model_free(model);
     return status;
 }
@@ -61,7 +61,7 @@ static enum ulp_status first_record(struct ulp_follower *f, const struct work *w
         return status;
     anchor->root = record->root = holder->staged_root;
     anchor->reference = f->options.reference ? f->options.reference : "";
-    status = describe(given, record, anchor);
+    status = describe(holder, given, record, anchor);
     record->sequence = 1;
     record->time_ms = clock_wall_ns() / 1000000;
     record->anchors = anchor;
@@ -135,8 +135,8 @@ static enum ulp_status make_tiles(struct publishing *p, const struct ulp_tiling 
     enum ulp_status status = ULP_OK;
 
     for (unsigned tile = 0; !status && tile <= tiling_count(tiling); tile++)
-        status =
-            making_add_tile(&p->making, p->weights, p->tensors, p->count, tiling, tile, p->work);
+        status = making_add_tile(&p->making, p->follower->holder, p->weights, p->tensors, p->count,
+                                 tiling, tile, p->work);
     if (!status && !p->making.report.patch_bytes)
         status = fail(ULP_E_REGIONS, "a state without elements has no tiles; publish it whole");
     return status;
@@ -153,39 +153,54 @@ static enum ulp_status make_patch(struct publishing *p) {
     if (!status)
         status = making_begin(&p->making, p->work, holder->seen.record.sequence + 1);
     if (!status)
-        status = options->tiling
-                     ? make_tiles(p, options->tiling)
-                     : making_add(&p->making, p->weights, p->tensors, p->count, &diff_options);
+        status = options->tiling ? make_tiles(p, options->tiling)
+                                 : making_add(&p->making, holder, p->weights, p->tensors, p->count,
+                                              &diff_options);
     work_spent(&p->work->report->phases.encode_ns, started);
+    return status;
+}
+
+static struct step step_of(const struct publishing *p, const struct way *way) {
+    return (struct step){.way = way,
+                         .patches = (const struct ulp_patch *const *)p->making.patches,
+                         .count = p->making.patch_count};
+}
+
+static enum ulp_status decode_own(struct publishing *p) {
+    const struct ulp_apply_options options = {.pool = p->work->options->pool,
+                                              .staging_bytes = WORK_BYTES};
+    struct ulp_apply *apply = NULL;
+    enum ulp_status status =
+        apply_prepare(p->weights, (const struct ulp_patch *const *)p->making.patches,
+                      p->making.patch_count, NULL, &options, &apply);
+
+    if (!status)
+        p->child = apply->root;
+    apply_free(apply);
     return status;
 }
 
 /* Whoever publishes a patch has decoded it against its own base: rule 8. Of tiles the root is what
  * their tables add up to, and the decoded state has it. */
-static enum ulp_status check_own(struct publishing *p) {
-    const struct ulp_apply_options options = {.pool = p->work->options->pool,
-                                              .staging_bytes = WORK_BYTES};
+static enum ulp_status check_own(struct publishing *p, const struct way *way) {
+    struct holder *holder = p->follower->holder;
     const uint64_t started = clock_monotonic_ns();
-    struct ulp_apply *apply = NULL;
+    struct step step;
     enum ulp_status status = making_open(&p->making);
 
+    step = step_of(p, way);
     if (!status)
-        status = apply_prepare(p->weights, (const struct ulp_patch *const *)p->making.patches,
-                               p->making.patch_count, NULL, &options, &apply);
-    if (!status && !p->work->options->tiling && !same_root(&apply->root, &p->making.report.child))
+        status = holder->ops->check ? holder->ops->check(holder, p->work, &step, &p->child)
+                                    : decode_own(p);
+    if (!status && !p->work->options->tiling && !same_root(&p->child, &p->making.report.child))
         status = fail(ULP_E_WRONG_RESULT, "our own patch leads elsewhere; nothing was published");
-    if (!status)
-        p->child = apply->root;
-    apply_free(apply);
     work_spent(&p->work->report->phases.verify_ns, started);
     return status;
 }
 
 /* The record is in the log: from here on whatever fails is made good by following. */
 static enum ulp_status move_base(struct publishing *p, const struct way *way) {
-    const struct step step = {.way = way,
-                              .patches = (const struct ulp_patch *const *)p->making.patches,
-                              .count = p->making.patch_count};
+    const struct step step = step_of(p, way);
     struct holder *holder = p->follower->holder;
     enum ulp_status status = holder->ops->step(holder, p->work, &step);
 
@@ -196,14 +211,19 @@ static enum ulp_status move_base(struct publishing *p, const struct way *way) {
     return status;
 }
 
-static enum ulp_status add_version(struct publishing *p, bool *ret_moved) {
+/* What is being made; its patches are named when they are stored. */
+static struct way way_of(const struct publishing *p) {
     const struct holder *holder = p->follower->holder;
+
+    return (struct way){.from = holder->held.version,
+                        .to = holder->held.version + 1,
+                        .history = p->making.report.history,
+                        .changes = p->making.report.changed,
+                        .patch_count = p->making.count};
+}
+
+static enum ulp_status add_version(struct publishing *p, struct way way, bool *ret_moved) {
     struct arena arena = {0};
-    struct way way = {.from = holder->held.version,
-                      .to = holder->held.version + 1,
-                      .history = p->making.report.history,
-                      .changes = p->making.report.changed,
-                      .patch_count = p->making.count};
     const struct addition addition = {.way = &way,
                                       .version = true,
                                       .step = p->step,
@@ -226,16 +246,26 @@ static bool is_published(const struct publishing *p) {
     return !p->making.report.changed && p->step == p->follower->holder->seen.record.step;
 }
 
+static enum ulp_status check_and_add(struct publishing *p, bool *ret_moved) {
+    struct holder *holder = p->follower->holder;
+    const struct way way = way_of(p);
+    enum ulp_status status = check_own(p, &way);
+
+    if (!status)
+        status = making_end(&p->making, p->work);
+    if (!status)
+        status = add_version(p, way, ret_moved);
+    if ((status || *ret_moved) && holder->ops->check)
+        holder->ops->drop(holder); /* what was decoded for a step that does not come */
+    return status;
+}
+
 static enum ulp_status publish_once(struct publishing *p, bool *ret_moved) {
     enum ulp_status status = make_patch(p);
 
     *ret_moved = false;
     if (!status && !is_published(p)) {
-        status = check_own(p);
-        if (!status)
-            status = making_end(&p->making, p->work);
-        if (!status)
-            status = add_version(p, ret_moved);
+        status = check_and_add(p, ret_moved);
         p->work->report->fresh = !status && !*ret_moved;
     }
     making_release(&p->making);
@@ -367,12 +397,21 @@ enum ulp_status publisher_anchor(struct ulp_publisher *p, struct ulp_run_report 
     return status;
 }
 
+static enum ulp_status refuse_model(const struct ulp_follower *f, const struct given *given) {
+    return given->path && f->holder->reader
+               ? fail(ULP_E_USAGE, "a publisher on a device takes tensors there; %s is on disk",
+                      quote(given->path).text)
+               : ULP_OK;
+}
+
 enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *given, uint64_t step,
                                   struct ulp_run_report *report) {
     struct ulp_follower *f = p->follower;
     const struct work work = {f->store, f->run, &f->options, report};
-    enum ulp_status status = p->fenced ? stay_fenced(p) : be_at_head(f, report);
+    enum ulp_status status = p->fenced ? stay_fenced(p) : refuse_model(f, given);
 
+    if (!status)
+        status = be_at_head(f, report);
     if (!status && map_is_full(f))
         status = empty_map(f, &work);
     report->fresh = 0;
@@ -392,6 +431,17 @@ enum ulp_status publisher_publish(struct ulp_publisher *p, const struct given *g
 
 /* ---- life ---- */
 
+/* Only where creating a record is really for one alone can several publish. */
+static enum ulp_status check_several(struct ulp_store *store) {
+    struct ulp_store_report report = {0};
+    enum ulp_status status = ulp_store_check(store, &report);
+
+    if (!status && report.verdict != ULP_STORE_SEVERAL_PUBLISHERS)
+        status = fail(ULP_E_UNSUPPORTED, "%s cannot keep several publishers apart: %s",
+                      quote(ulp_store_name(store)).text, report.why);
+    return status;
+}
+
 enum ulp_status publisher_new(struct ulp_store *store, const char *run,
                               const struct ulp_run_options *options, struct holder *holder,
                               struct ulp_publisher **ret_publisher) {
@@ -400,7 +450,11 @@ enum ulp_status publisher_new(struct ulp_store *store, const char *run,
     enum ulp_status status;
 
     newest.stop_at_version = 0; /* only the newest can be built on */
-    status = mem_zeroed(1, sizeof *p, &p);
+    status = options->several && !holder->seen.record.sequence
+                 ? check_several(store) /* once, before it is relied on */
+                 : ULP_OK;
+    if (!status)
+        status = mem_zeroed(1, sizeof *p, &p);
     if (status) {
         holder_free(holder);
         return status;

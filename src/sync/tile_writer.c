@@ -38,11 +38,11 @@ static enum ulp_status make_patches(struct ulp_tile_writer *w, const struct work
         making_begin(&w->making, work, w->follower->holder->seen.record.sequence + 1);
 
     if (!status && slice->common)
-        status = making_add_tile(&w->making, weights, given->tensors, given->count, slice->tiling,
-                                 0, work);
+        status = making_add_tile(&w->making, w->follower->holder, weights, given->tensors,
+                                 given->count, slice->tiling, 0, work);
     if (!status)
-        status = making_add_tile(&w->making, weights, given->tensors, given->count, slice->tiling,
-                                 slice->tile, work);
+        status = making_add_tile(&w->making, w->follower->holder, weights, given->tensors,
+                                 given->count, slice->tiling, slice->tile, work);
     work_spent(&work->report->phases.encode_ns, started);
     return status ? status : making_open(&w->making);
 }

@@ -27,6 +27,9 @@ void part_piece_cases(void);
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 
+/* Publishers and followers on the device. */
+void run_cases(uint64_t scale);
+
 /* One tensor of BF16 in device memory: a patch from `old` to `next`, made there and taken there by
  * `old`. Returns its bytes. */
 uint64_t step_in_place(uint16_t *old, uint16_t *next, uint64_t elements);

@@ -215,6 +215,21 @@ void cut_at_random(const struct part_state *state, size_t parts, bool holes,
         cut_tensor(&state->tensors[i], holes, ret_regions);
 }
 
+size_t count_bands(const struct part_state *state, const struct part_regions *regions) {
+    size_t bands = 0;
+
+    for (size_t i = 0; i < regions->parts; i++) {
+        for (size_t k = 0; k < regions->count[i]; k++) {
+            const struct ulp_region *box = &regions->boxes[i][k];
+            uint64_t rows, pitch;
+
+            grid_view(&state->tensors[strtoul(box->tensor + 1, NULL, 10)], &rows, &pitch);
+            bands += box->rows > 1 && box->columns < pitch;
+        }
+    }
+    return bands;
+}
+
 static int by_place(const void *a, const void *b) {
     const struct ulp_region *x = a, *y = b;
     const int order = strcmp(x->tensor, y->tensor);

@@ -49,6 +49,9 @@ struct part_regions {
 void cut_at_random(const struct part_state *state, size_t parts, bool holes,
                    struct part_regions *ret_regions);
 
+/* How many of them are bands of columns, whose rows lie apart. */
+size_t count_bands(const struct part_state *state, const struct part_regions *regions);
+
 /* Two parts as one list, in order. */
 size_t merge_parts(const struct part_regions *regions, size_t a, size_t b, struct ulp_region *to);
 

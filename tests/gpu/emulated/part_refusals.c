@@ -269,6 +269,49 @@ static void test_parts_that_do_not_fit(void **unused) {
     world_free(&world);
 }
 
+/* ---- encoders ---- */
+
+static size_t encoders_kept(const struct device_weights *weights) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < weights->part_encoders.count; i++)
+        kept += weights->part_encoders.list[i].encoder != NULL;
+    return kept;
+}
+
+/* Kept while the same regions come again, and let go of when they have not for a while. */
+static void test_kept_encoders(void **unused) {
+    static const struct ulp_region regions[] = {{"a", 0, 8, 0, 64}, {"b", 0, 6, 16, 16}};
+    struct state state = state_make(forms, COUNT(forms), 0), next = state_copy(&state);
+    struct on_device device = device_copy(&state, 0), on_device;
+    struct device_weights *weights = device_weights_of(&device);
+    struct cuda_encoder *first = NULL;
+    struct bytes bytes = {0};
+    const struct ulp_sink sink = bytes_sink(&bytes);
+
+    (void)unused;
+    state_step(&next, 100);
+    on_device = device_copy(&next, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        const unsigned which = i < 4 ? i % 2 : 1;
+        const struct ulp_diff_options options = {.regions = &regions[which], .region_count = 1};
+
+        assert_ok(device_diff(weights, on_device.tensors, on_device.count, &options, &sink, NULL));
+        first = i ? first : weights->part_encoders.list[0].encoder;
+        if (i < 5)
+            assert_ptr_equal(weights->part_encoders.list[0].encoder, first);
+        assert_int_equal(encoders_kept(weights), i == 0 || i > 5 ? 1 : 2);
+    }
+    device_weights_trim(weights);
+    assert_int_equal(encoders_kept(weights), 0);
+    bytes_free(&bytes);
+    device_weights_free(weights);
+    device_release(&device);
+    device_release(&on_device);
+    state_free(&state);
+    state_free(&next);
+}
+
 /* ---- a band of rows, held alone ---- */
 
 #define BAND_ROW 8u
@@ -376,4 +419,4 @@ static void test_no_memory(void **unused) {
 
 TEST_MAIN(test_other_patches, test_bits_of_held_weights, test_tiles_that_cannot_be,
           test_regions_that_cannot_be, test_a_region_not_held, test_parts_that_do_not_fit,
-          test_a_band_alone, test_no_memory)
+          test_kept_encoders, test_a_band_alone, test_no_memory)

@@ -6,7 +6,7 @@
  *     tables     of the entropy coder, from the models                        decode_tables.cu
  *     payload    entropy decoding: ranks within classes, and steps            decode_payload.cu
  *     scan       over the old elements: ranks become positions, steps become  decode_scan.cu
- *                new elements; how the sums of the pieces change
+ *                new elements; how the sums of the pieces change; lists in order
  *     remember   how the elements move, for the next patch with history       decode_apply.cu
  *     swap       writes the new elements and leaves the old ones in the list  decode_apply.cu
  *

@@ -107,7 +107,7 @@ __device__ static __forceinline__ void ask_for_line(struct reader *reader) {
     copy_vector((uint4 *)&ring->words[line % LINES * LINE_WORDS + vector], from);
     if (line % LINES == 0 && vector == 0)
         copy_vector((uint4 *)ring->again, from);
-    reader->ask = reader->asked ? (reader->asked + 2) * LINE_BITS : INT32_MIN;
+    reader->ask = (reader->asked + 2) * LINE_BITS;
 }
 
 // What was asked for is there. All lanes of the warp come here.
@@ -117,37 +117,33 @@ __device__ static __forceinline__ void receive_lines(struct reader *reader) {
     reader->floor = max(reader->asked * LINE_BITS, reader->begin);
 }
 
-// Asks for the next line when two are left to read. All lanes of the warp come here.
+// A round takes less than a line, so what the next one takes is in the ring if this is called behind each.
+static_assert(LANES * TABLE_LENGTH_MAX < LINE_BITS, "a round takes less than a line");
+
+// Receives a line, and asks for the next, when fewer than two of those that are there are left to read. All
+// lanes of the warp come here.
 __device__ static __forceinline__ void look_ahead(struct reader *reader) {
     const bool needed = reader->at < reader->ask;
 
     if (!__any_sync(ALL_LANES, needed))
         return;
     receive_lines(reader);
-    if (needed)
+    if (needed && reader->asked)
         ask_for_line(reader);
+    else if (needed)
+        reader->ask = INT32_MIN;
     copies_begun();
 }
 
-// 32 bits from `from` on, which is not below the floor.
-__device__ static __forceinline__ uint32_t fetch_near(const struct reader *reader, int32_t from) {
+// 32 bits from `from` on. Below the floor is nothing but what lies in front of the payload: zeros.
+__device__ static __forceinline__ uint32_t fetch_word(const struct reader *reader, int32_t from) {
     const uint2 two = two_words(reader->near, (uint32_t)from / 32 % RING_WORDS);
 
-    return __funnelshift_r(two.x, two.y, (uint32_t)from % 32);
-}
-
-// From anywhere: numbers that are longer than anybody expects, and zeros in front of the payload.
-__device__ static __forceinline__ uint32_t fetch_far(const uint32_t *words, int32_t begin, int32_t from) {
-    const uint32_t word = (uint32_t)max(from, 0) / 32;
-
-    return from < begin ? 0 : __funnelshift_r(__ldg(&words[word]), __ldg(&words[word + 1]), (uint32_t)from % 32);
+    return from >= reader->floor ? __funnelshift_r(two.x, two.y, (uint32_t)from % 32) : 0;
 }
 
 __device__ static __forceinline__ uint32_t fetch(const struct reader *reader, int32_t from, uint32_t bits) {
-    const uint32_t word =
-        from >= reader->floor ? fetch_near(reader, from) : fetch_far(reader->words, reader->begin, from);
-
-    return bits ? word & UINT32_MAX >> (32 - bits) % 32 : 0;
+    return bits ? fetch_word(reader, from) & UINT32_MAX >> (32 - bits) % 32 : 0;
 }
 
 // ---- numbers ----
@@ -156,9 +152,7 @@ __device__ static __forceinline__ uint32_t fetch(const struct reader *reader, in
 __device__ static __forceinline__ uint32_t take_short(const struct reader *reader, int32_t from,
                                                       uint32_t entry, uint32_t *ret_state) {
     const uint32_t extra = entry_extra(entry);
-    const uint32_t word =
-        (from >= reader->floor ? fetch_near(reader, from) : fetch_far(reader->words, reader->begin, from)) &
-        ~(UINT32_MAX << entry_length(entry) % 32);
+    const uint32_t word = fetch_word(reader, from) & ~(UINT32_MAX << entry_length(entry) % 32);
 
     *ret_state = entry_next(entry) + (word >> extra);
     return (entry_lead(entry) << extra) + (word & ~(UINT32_MAX << extra));
@@ -199,8 +193,8 @@ take(struct reader *reader, const uint32_t *table, struct sums lengths, uint32_t
     if (active)
         reader->state = state;
     *entry = again ? __ldg(&table[reader->state]) : 0;
-    look_ahead(reader);
     reader->at -= (int32_t)lengths.all;
+    look_ahead(reader);
     return number;
 }
 
@@ -223,7 +217,7 @@ struct target {
 #define GAP_MASK ((1u << GAP_BITS) - 1)
 
 static_assert(LANES * (DECODE_BLOCK_MAX + 1) <= GAP_MASK, "gaps of a round");
-static_assert(LANES * (15 + 63) < 1u << (32 - GAP_BITS), "lengths of a round");
+static_assert(LANES * TABLE_LENGTH_MAX < 1u << (32 - GAP_BITS), "lengths of a round");
 
 // Every event is a change. Returns the rank behind the last.
 __device__ static uint32_t read_ranks(struct reader *reader, const uint32_t *table, uint32_t events,

@@ -12,6 +12,7 @@
 #define TABLE_EXTRA_SHIFT TABLE_NEXT_BITS
 #define TABLE_LEAD_SHIFT (TABLE_EXTRA_SHIFT + TABLE_EXTRA_BITS)
 #define TABLE_LENGTH_SHIFT (TABLE_LEAD_SHIFT + TABLE_LEAD_BITS)
+#define TABLE_LENGTH_MAX 73u // a number's 63 bits behind the first, and ten of a state
 
 __device__ static __forceinline__ uint32_t table_entry(uint32_t next, uint32_t bits, uint32_t extra,
                                                        uint32_t lead) {

@@ -221,9 +221,13 @@ static void test_tiny_tensors(void **unused) {
     }
 }
 
-/* One element of all; then none; then all. */
+/* One element of all; then none; then all, which are more than are sorted at once. */
 static void test_one_none_all(void **unused) {
-    static const struct form forms[] = {{"a", "BF16", {9001}, 1, 0}, {"b", "F16", {77}, 1, 0}};
+    static const struct form forms[] = {{"a", "BF16", {9001}, 1, 0},
+                                        {"b", "F16", {77}, 1, 0},
+                                        {"c", "F32", {8300}, 1, 0},
+                                        {"d", "F64", {5200}, 1, 0},
+                                        {"e", "F8_E4M3", {5200}, 1, 0}};
     struct state state = state_make(forms, COUNT(forms), 0);
     struct followers followers = followers_make(&state, 0);
 

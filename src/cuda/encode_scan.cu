@@ -11,16 +11,8 @@
 
 #define THREADS 128u
 #define OCTETS 8u // of a thread in a tile
+#define AHEAD 2u  // of them on their way at a time
 #define LINE 128u // bytes
-#ifndef ASK
-#define ASK 0
-#endif
-#ifndef AHEAD
-#define AHEAD 3u  // of them on their way at a time
-#endif
-#ifndef SCAN_BLOCKS
-#define SCAN_BLOCKS 9
-#endif
 #define TILE (THREADS * OCTETS * OCTET)
 #define CHUNK (OCTETS * OCTET)
 #define GROUP 16u // chunks
@@ -160,18 +152,17 @@ __device__ static __forceinline__ void ask_for(const uint8_t *line) {
 #endif
 }
 
-// The tile from element `tile` on, if it is whole.
-template <unsigned W> __device__ static __forceinline__ void ask_for_tile(const cuda_block &block, uint32_t tile) {
+// The first rows of a tile, if it is whole. To ask for a whole tile is too much: it is gone again before it is used.
+template <unsigned W>
+__device__ static __forceinline__ void ask_for_rows(const cuda_block &block, uint32_t tile, uint32_t rows) {
+    const uint32_t row_bytes = THREADS * OCTET * W, lines = rows * row_bytes / LINE;
+
     if (tile + TILE > block.elements)
         return;
-#pragma unroll
-    for (uint32_t at = 0; at < TILE * W; at += LINE * THREADS) {
-        const size_t line = (size_t)W * tile + at + LINE * threadIdx.x;
+    for (uint32_t i = threadIdx.x; i < 2 * lines; i += THREADS) {
+        const uint8_t *from = i < lines ? block.old : block.new_;
 
-        if (at + LINE * threadIdx.x < TILE * W) {
-            ask_for(block.old + line);
-            ask_for(block.new_ + line);
-        }
+        ask_for(from + (size_t)W * tile + LINE * (i < lines ? i : i - lines));
     }
 }
 
@@ -588,8 +579,6 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
         const bool whole = scan.aligned && tile + TILE <= block.elements;
 
         octets.begin(block, whole, tile);
-        if (ASK)
-            ask_for_tile<W>(block, tile + ASK * TILE);
         __syncthreads();
         if (whole)
             octets.template count_whole<BF16>(shared, kind, block, tile, counts);
@@ -610,6 +599,7 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
         seen = count_groups(counts, seen);
         uint32_t total = count_changes(counts, &at);
 
+        ask_for_rows<W>(block, tile + TILE, AHEAD);
         put_changes<W, HISTORY, BF16>(scan, tile, total, at, changes, &sum);
         changes += total;
     }
@@ -619,7 +609,7 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
 }
 
 template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? SCAN_BLOCKS : 4) scan_blocks(Wave wave) {
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wave wave) {
     DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
     const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;

@@ -16,6 +16,11 @@
 
 /* `every`: small weights, one in 32, nearly always step: their classes are flipped. */
 #define SMALL_STEP UINT32_MAX
+/* The first step changes few, the second so many that blocks are sorted by somebody else. */
+#define FEW_THEN_MANY (UINT32_MAX - 1)
+/* Small weights step, but in one tensor of three: its blocks have more unchanged elements in flipped
+ * classes than changes. */
+#define LOPSIDED (UINT32_MAX - 2)
 
 static uint64_t random_state;
 
@@ -77,6 +82,14 @@ struct states {
     size_t count;
 };
 
+static uint32_t every_of(uint32_t every, size_t tensor, int step) {
+    if (every == FEW_THEN_MANY)
+        return step ? 15 : 400;
+    if (every == LOPSIDED)
+        return tensor % 3 == 2 ? 2000 : SMALL_STEP;
+    return every;
+}
+
 static void fill(struct states *states, size_t tensor, uint32_t every) {
     const struct ulp_tensor *first = &states->of[0][tensor];
     struct code_kind kind = code_kind_of(first->dtype, first->bits);
@@ -86,7 +99,7 @@ static void fill(struct states *states, size_t tensor, uint32_t every) {
 
         for (int s = 0; s < STATES; s++) {
             memcpy((uint8_t *)states->of[s][tensor].data + at, &value, kind.width);
-            value = stepped(value, kind, every);
+            value = stepped(value, kind, every_of(every, tensor, s));
         }
     }
 }
@@ -228,8 +241,9 @@ static void all_cases(uint64_t scale) {
     const char *dtypes[] = {"BF16",    "F16", "F32", "F64", "F8_E4M3",
                             "F8_E5M2", "I64", "I32", "U16", "U8"};
     const struct shape one = {"BF16", 60000 * scale};
-    const struct shape kinds[] = {
-        {"BF16", 19000 * scale}, {"F16", 18000 * scale}, {"U16", 17000 * scale}};
+    const struct shape kinds[] = {{"BF16", 250000}, {"F16", 249000}, {"U16", 251000}};
+    const struct shape three[] = {
+        {"BF16", 20000 * scale}, {"BF16", 21000 * scale}, {"BF16", 22000 * scale}};
     const struct cuda_encoder_options narrow = {1, 1, 1};
     struct shape tiny[700], mixed[16];
 
@@ -256,7 +270,9 @@ static void all_cases(uint64_t scale) {
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++)
         tiny[i] = (struct shape){i % 5 ? "BF16" : "F32", next_random() % 90};
     check_case("tiny tensors", tiny, sizeof tiny / sizeof *tiny, 30, 0, NULL);
-    check_case("more than has room", kinds, 3, 15, 0, &narrow);
+    check_case("more than has room", kinds, 3, 11, 0, &narrow);
+    check_case("few, then many", &(const struct shape){"BF16", 90000}, 1, FEW_THEN_MANY, 0, NULL);
+    check_case("lopsided", three, 3, LOPSIDED, 0, NULL);
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
         mixed[i] = (struct shape){dtypes[next_random() % 10], next_random() % (4000 * scale)};
     check_case("mixed", mixed, sizeof mixed / sizeof *mixed, 50, 0, NULL);

@@ -7,6 +7,7 @@
 // handles a change loads its octet again, which the cache still has.
 #include "cuda/encode.cuh"
 
+#include "cuda/encode_journal.cuh"
 #include "cuda/mix.cuh"
 
 #define THREADS 128u
@@ -131,6 +132,9 @@ __device__ static __forceinline__ bool is_bf16(code_kind kind) {
 
 // ---- a tile on its way ----
 
+typedef OverlayMarks<THREADS * OCTETS> ScanMarks;
+template <unsigned W, bool JOURNAL> using ScanOverlay = Overlay<W, THREADS * OCTETS, THREADS, JOURNAL>;
+
 template <unsigned W> struct TileOctets {
     Octet<W> old[OCTETS], next[OCTETS];
 
@@ -149,6 +153,21 @@ template <unsigned W> struct TileOctets {
                 old[i] = load_octet<W>(block.old, aligned, first + THREADS * i, block.elements);
                 next[i] = load_octet<W>(block.new_, aligned, first + THREADS * i, block.elements);
             }
+        }
+    }
+
+    // Of weights that are compared with what a journal says of them.
+    __device__ __forceinline__ void load_new(const cuda_block &block, bool aligned, uint32_t tile) {
+#pragma unroll
+        for (uint32_t i = 0; i < OCTETS; i++)
+            next[i] = load_octet<W>(block.new_, aligned, tile / OCTET + threadIdx.x + THREADS * i, block.elements);
+    }
+
+    __device__ __forceinline__ void make_old(const ScanOverlay<W, true> &overlay) {
+#pragma unroll
+        for (uint32_t i = 0; i < OCTETS; i++) {
+            old[i] = next[i];
+            overlay.put(THREADS * i + threadIdx.x, &old[i]);
         }
     }
 
@@ -201,15 +220,16 @@ __device__ static __forceinline__ uint32_t moved_class(const SegmentState &segme
 }
 
 // Takes the elements that moved out of the class that their exponents give and into their own.
-template <unsigned W>
+template <unsigned W, bool JOURNAL>
 __device__ static void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
-                                     MoveRange range, uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
+                                     MoveRange range, const ScanOverlay<W, JOURNAL> &overlay, uint32_t tile,
+                                     const ScanShared<W> *shared, TileCounts *counts) {
     typedef typename element<W>::type T;
     const uint32_t last = moves_before(range, tile + TILE);
 
     for (uint32_t i = moves_before(range, tile) + threadIdx.x; i < last; i += THREADS) {
         uint32_t position = move_position(range.at[i]), octet = (position - tile) / OCTET;
-        T old = ((const T *)block.old)[position];
+        T old = overlay.at(position - tile, ((const T *)block.old)[position]);
         uint32_t from = shared->of[slot_of<W>(kind, old)];
         uint32_t to = moved_class<W>(segment, kind, old, move_size(range.at[i]));
 
@@ -350,25 +370,35 @@ __device__ static __forceinline__ uint32_t class_of(const SegmentState &segment,
 }
 
 // The octet that a change is in, wherever it can be had.
-template <unsigned W> struct Around {
+template <unsigned W, bool JOURNAL> struct Around {
     typedef typename element<W>::type T;
     const T *old, *next;
     const KeptOctet<W> *kept; // NULL: it is in device memory
+    KeptOctet<W> mine;        // with a journal it is then made here
 
     __device__ __forceinline__ Around(const ScanShared<W> *shared, const TileCounts *counts, const cuda_block &block,
-                                      uint32_t tile, uint32_t octet) {
+                                      bool aligned, const ScanOverlay<W, JOURNAL> &overlay, uint32_t tile,
+                                      uint32_t octet) {
         const uint32_t slot = counts->slot[octet];
 
         kept = slot < KEPT<W> ? &shared->kept[slot] : nullptr;
+        if (JOURNAL && !kept) {
+            mine.next = load_octet<W>(block.new_, aligned, tile / OCTET + octet, block.elements);
+            mine.old = mine.next;
+            overlay.put(octet, &mine.old);
+            kept = &mine;
+        }
         old = kept ? (const T *)&kept->old : (const T *)block.old + tile + OCTET * octet;
         next = kept ? (const T *)&kept->next : (const T *)block.new_ + tile + OCTET * octet;
     }
+
+    Around(const Around &) = delete; // it may point into itself
 };
 
-template <unsigned W, bool HISTORY>
+template <unsigned W, bool HISTORY, bool JOURNAL>
 __device__ static Change find_change(const SegmentState &segment, code_kind kind, const ScanShared<W> *shared,
-                                     const TileCounts *counts, const Around<W> &around, uint32_t tile, uint32_t place,
-                                     MoveRange range) {
+                                     const TileCounts *counts, const Around<W, JOURNAL> &around, uint32_t tile,
+                                     uint32_t place, MoveRange range) {
     const uint32_t octet = place / OCTET, in_octet = place % OCTET, moved = HISTORY ? counts->moved[octet] : 0;
     Change change;
     bool down;
@@ -386,9 +416,9 @@ __device__ static Change find_change(const SegmentState &segment, code_kind kind
 }
 
 // The first change of a word puts the word's old mix out and the new one in.
-template <unsigned W>
+template <unsigned W, bool JOURNAL>
 __device__ static void adjust_sum(const cuda_block &block, bool aligned, const TileCounts *counts,
-                                  const Around<W> &around, uint32_t place, uint32_t tile, ulp_sum *sum) {
+                                  const Around<W, JOURNAL> &around, uint32_t place, uint32_t tile, ulp_sum *sum) {
     const uint32_t each = 8 / W, in_octet = place % OCTET, first = in_octet / each * each;
     const uint32_t word = (tile + place) / each;
     uint64_t was, is;
@@ -407,36 +437,38 @@ __device__ static void adjust_sum(const cuda_block &block, bool aligned, const T
 }
 
 // What a block's thread block knows all along.
-template <unsigned W> struct Scan {
+template <unsigned W, bool JOURNAL> struct Scan {
     const Wave &wave;
     const cuda_block &block;
     const SegmentState &segment;
     code_kind kind;
     bool aligned;
     MoveRange range;
+    const ScanOverlay<W, JOURNAL> &overlay;
     ScanShared<W> *shared;
     TileCounts *counts;
 };
 
-template <unsigned W, bool HISTORY>
-__device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
-                                                  ulp_sum *sum) {
+template <unsigned W, bool HISTORY, bool JOURNAL>
+__device__ static __forceinline__ void put_change(const Scan<W, JOURNAL> &scan, uint32_t tile, uint32_t place,
+                                                  uint32_t entry, ulp_sum *sum) {
     const uint32_t page = scan.shared->pages[entry / PAGE_ENTRIES] + entry % PAGE_ENTRIES, i = place % OCTET;
-    const Around<W> around(scan.shared, scan.counts, scan.block, tile, place / OCTET);
-    const Change change = find_change<W, HISTORY>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile, place,
-                                                  scan.range);
+    const Around<W, JOURNAL> around(scan.shared, scan.counts, scan.block, scan.aligned, scan.overlay, tile,
+                                    place / OCTET);
+    const Change change = find_change<W, HISTORY, JOURNAL>(scan.segment, scan.kind, scan.shared, scan.counts, around,
+                                                           tile, place, scan.range);
 
     scan.wave.entries[page] = change.rank | change.k << RANK_BITS;
     ((typename element<W>::type *)scan.wave.values)[page] = value_of<W>(around.old[i], around.next[i], change.negated);
     atomicAdd(&scan.shared->changes[change.k], 1u);
-    adjust_sum<W>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
+    adjust_sum<W, JOURNAL>(scan.block, scan.aligned, scan.counts, around, place, tile, sum);
 }
 
 // The changes of a tile, of which there are `total`; `at` are in front of this thread's, `changes` in
 // the tiles before.
-template <unsigned W, bool HISTORY>
-__device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
-                                                   uint32_t changes, ulp_sum *sum) {
+template <unsigned W, bool HISTORY, bool JOURNAL>
+__device__ static __forceinline__ void put_changes(const Scan<W, JOURNAL> &scan, uint32_t tile, uint32_t total,
+                                                   uint32_t at, uint32_t changes, ulp_sum *sum) {
     if (threadIdx.x == 0)
         take_pages(scan.wave, scan.shared, scan.block.elements, changes + total);
     for (uint32_t from = 0; from < total; from += LISTED) {
@@ -447,11 +479,11 @@ __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t
         // other warps each time, since there are often fewer changes than threads
         for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
              i += THREADS)
-            put_change<W, HISTORY>(scan, tile, scan.shared->list[i], changes + from + i, sum);
+            put_change<W, HISTORY, JOURNAL>(scan, tile, scan.shared->list[i], changes + from + i, sum);
     }
 }
 
-template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
+template <unsigned W, bool JOURNAL> __device__ static void clear_shared(const Scan<W, JOURNAL> &scan) {
     make_slots<W>(scan.segment, scan.kind, scan.shared);
     if (threadIdx.x < CLASSES)
         scan.shared->changes[threadIdx.x] = 0;
@@ -461,7 +493,8 @@ template <unsigned W> __device__ static void clear_shared(const Scan<W> &scan) {
         ((uint32_t *)scan.counts)[i] = 0; // chunks of classes that there are not stay zero
 }
 
-template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
+template <unsigned W, bool JOURNAL>
+__device__ static void report(const Scan<W, JOURNAL> &scan, uint32_t changes, uint32_t seen) {
     const uint32_t s = scan.block.segment - scan.wave.first_segment;
     BlockState &to = scan.wave.block[blockIdx.x];
 
@@ -478,16 +511,18 @@ template <unsigned W> __device__ static void report(const Scan<W> &scan, uint32_
         scan.wave.pages[(size_t)PAGES_OF_BLOCK * blockIdx.x + i] = scan.shared->pages[i];
 }
 
-template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wave wave) {
+template <unsigned W, bool HISTORY, bool JOURNAL>
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? (JOURNAL ? 8 : 9) : 4) scan_blocks(Wave wave) {
     DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
     const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
     const MoveRange range =
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
     TileCounts *counts = &shared->counts;
-    const Scan<W> scan = {wave, block, segment_of(wave, block), kind,
-                          octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, shared, counts};
+    ScanOverlay<W, JOURNAL> overlay(wave, wave.first_block + blockIdx.x, (ScanMarks *)(shared + 1));
+    const Scan<W, JOURNAL> scan = {wave, block, segment_of(wave, block), kind,
+                                   octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, overlay,
+                                   shared, counts};
     const bool bf16 = is_bf16(kind);
     uint32_t seen = 0, changes = 0;
     TileOctets<W> octets;
@@ -495,8 +530,15 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
 
     clear_shared(scan);
     for (uint32_t tile = 0; tile < block.elements; tile += TILE) {
-        octets.load(block, scan.aligned, tile);
+        if constexpr (JOURNAL)
+            octets.load_new(block, scan.aligned, tile);
+        else
+            octets.load(block, scan.aligned, tile);
         __syncthreads();
+        if constexpr (JOURNAL) {
+            overlay.mark(tile);
+            octets.make_old(overlay);
+        }
         octets.count(shared, kind, bf16, tile, block.elements, counts);
         if (HISTORY) {
             for (uint32_t i = threadIdx.x; i < sizeof counts->moved / 4; i += THREADS)
@@ -504,7 +546,7 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         }
         __syncthreads();
         if (HISTORY) {
-            correct_moved<W>(scan.segment, kind, block, range, tile, shared, counts);
+            correct_moved<W, JOURNAL>(scan.segment, kind, block, range, overlay, tile, shared, counts);
             __syncthreads();
         }
         uint32_t at = count_chunk(counts, scan.segment.classes);
@@ -513,7 +555,7 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
         seen = count_groups(counts, seen);
         uint32_t total = count_changes(counts, &at);
 
-        put_changes<W, HISTORY>(scan, tile, total, at, changes, &sum);
+        put_changes<W, HISTORY, JOURNAL>(scan, tile, total, at, changes, &sum);
         changes += total;
     }
     __syncthreads();
@@ -522,10 +564,17 @@ __global__ static void __launch_bounds__(THREADS, W <= 2 ? 9 : 4) scan_blocks(Wa
 }
 
 template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream) {
-    if (wave.moves.moves)
-        launch(scan_blocks<W, true>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
-    else
-        launch(scan_blocks<W, false>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
+    const size_t plain = sizeof(ScanShared<W>);
+
+    if constexpr (W == 2 || W == 4) { // what can be cast
+        if (wave.journal) {
+            launch(wave.moves.moves ? scan_blocks<W, true, true> : scan_blocks<W, false, true>, wave.block_count,
+                   THREADS, plain + sizeof(ScanMarks), stream, wave);
+            return;
+        }
+    }
+    launch(wave.moves.moves ? scan_blocks<W, true, false> : scan_blocks<W, false, false>, wave.block_count, THREADS,
+           plain, stream, wave);
 }
 
 template void encode_scan<1>(const Wave &, cudaStream_t);

@@ -62,6 +62,8 @@ struct cuda_encoder {
     DeviceArray<cuda_segment_report> reports;
     DeviceArray<unsigned long long> no_sums; // where a repeated wave adds to
     DeviceArray<uint64_t> output_used;
+    DeviceArray<cuda_journal> journal; // where it is may change from run to run, and where that is told does not
+    bool has_journal = false;
     cudaEvent_t begun = nullptr, placed = nullptr, done = nullptr;
 
     // All waves as one graph, which a GPU starts much faster than their kernels one by one; as long as the
@@ -234,6 +236,7 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.first_block = first.first_block;
     if (moves)
         wave.moves = {moves->moves, moves->first, moves->count};
+    wave.journal = encoder->has_journal ? encoder->journal.data : nullptr;
     wave.samples = memory.samples.data;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
     wave.segment = memory.segments.data;
@@ -347,6 +350,15 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
     cudaMemsetAsync(encoder->output.data, 0, encoder->output.bytes(), stream);
     cudaMemsetAsync(encoder->output_used.data, 0, sizeof(uint64_t), stream);
     return cuda_status(cudaGetLastError());
+}
+
+static enum ulp_status upload_journal(cuda_encoder *encoder, const cuda_journal *journal, cudaStream_t stream) {
+    enum ulp_status status = journal ? encoder->journal.reserve(1) : ULP_OK;
+
+    encoder->has_journal = journal;
+    if (status || !journal)
+        return status;
+    return cuda_status(cudaMemcpyAsync(encoder->journal.data, journal, sizeof *journal, cudaMemcpyHostToDevice, stream));
 }
 
 // Twice the output, with what is in it.
@@ -498,12 +510,14 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
 }
 
 enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
-                                 uint64_t *sums, void *stream, cuda_segment_report *ret_reports,
-                                 const uint8_t **ret_output) {
+                                 const cuda_journal *journal, uint64_t *sums, void *stream,
+                                 cuda_segment_report *ret_reports, const uint8_t **ret_output) {
     cudaStream_t on = (cudaStream_t)stream;
     enum ulp_status status = upload(encoder, blocks, on);
     const std::vector<WaveRange> waves = cut_waves(encoder);
 
+    if (!status)
+        status = upload_journal(encoder, journal, on);
     if (!status)
         status = run_waves(encoder, waves, moves, sums, on);
     if (!status)

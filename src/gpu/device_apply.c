@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "cuda/memory.h"
 #include "gpu/coded.h"
+#include "gpu/device_cast.h"
 #include "gpu/on_host.h"
 #include "patch/fit.h"
 
@@ -320,8 +321,10 @@ enum ulp_status device_apply_prepare(struct device_weights *weights, const struc
     static const struct ulp_apply_options plain = {0};
     const uint64_t started = clock_monotonic_ns();
     struct device_apply *apply = NULL;
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status = device_cast_none(weights, "taking a patch");
 
+    if (!status)
+        status = device_weights_check(weights);
     if (!status && !patch->table.grid.whole)
         status = fail(ULP_E_REGIONS, "%s is a partial patch; weights on a device take whole ones",
                       quote(patch->name).text);
@@ -394,8 +397,10 @@ static enum ulp_status still_at(const struct device_apply *apply, const struct u
 
 static enum ulp_status swap(struct device_apply *apply) {
     struct device_weights *weights = apply->weights;
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status = device_cast_none(weights, "writing a patch");
 
+    if (!status)
+        status = device_weights_check(weights);
     if (status)
         return status;
     status = cuda_decode_swap(&apply->decode, weights->poisoned, weights->stream);

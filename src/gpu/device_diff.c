@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "cuda/memory.h"
 #include "gpu/bring.h"
+#include "gpu/device_cast.h"
 #include "gpu/few_changes.h"
 #include "patch/diff.h"
 
@@ -13,11 +14,14 @@
 /* One patch on its way. */
 struct making {
     struct device_weights *weights;
+    const struct device_journal *journal; /* from what; NULL: from the weights */
     struct patch_output output;
     bool history;
     struct cuda_segment_report *reports;
-    const uint8_t *coded; /* on the device */
-    struct room bytes;    /* the same, here */
+    const uint8_t *coded;  /* on the device */
+    struct room bytes;     /* the same, here */
+    struct ulp_sum *sums;  /* for who wants them: those of the child ... */
+    struct ulp_root *root; /* ... and its root */
 };
 
 /* ---- on the device ---- */
@@ -59,6 +63,7 @@ static enum ulp_status run_in(struct making *making, uint8_t *room, size_t first
         status = make_encoder(weights);
     if (!status)
         status = cuda_encoder_run(weights->encoder, weights->plan.blocks, &moves,
+                                  making->journal ? &making->journal->device : NULL,
                                   (uint64_t *)(void *)room, weights->stream, making->reports,
                                   &making->coded);
     if (!status)
@@ -160,8 +165,13 @@ static enum ulp_status code_here(struct making *making, size_t chunk, struct wor
     enum code_coder coder;
     enum ulp_status status = bring_elements(making->weights, chunk, BRING_OLD, old);
 
-    if (!status)
+    if (!status && making->journal) {
+        memcpy(new, old, (size_t)segment->elements * segment->kind.width);
+        status = device_journal_overlay(making->journal, &making->weights->plan, chunk,
+                                        making->weights->stream, old);
+    } else if (!status) {
         status = bring_elements(making->weights, chunk, BRING_NEW, new);
+    }
     if (!status)
         status = worker_blocks(worker, segment->blocks);
     if (!status)
@@ -222,7 +232,7 @@ static enum ulp_status put_few(struct making *making, size_t chunk) {
         workers_take(workers, making->output.table.grid.chunks[chunk].words, &worker);
 
     if (!status)
-        status = few_changes_code(making->weights, chunk, report->changes, worker);
+        status = few_changes_code(making->weights, chunk, making->journal, report->changes, worker);
     if (!status && worker->bytes.used < report->bytes)
         status = output_chunk(&making->output, chunk, worker->bytes.data, worker->bytes.used,
                               report->changes);
@@ -272,18 +282,53 @@ static enum ulp_status check_options(const struct ulp_diff_options *options) {
     return ULP_OK;
 }
 
+static const struct ulp_diff_options plain = {0};
+
+/* What is known of the child when its patch is complete. */
+static void tell_child(const struct making *making) {
+    const size_t pieces = making->weights->plan.device.piece_count;
+
+    if (making->sums && pieces)
+        memcpy(making->sums, making->output.table.sums, pieces * sizeof *making->sums);
+    if (making->root)
+        *making->root = making->output.table.child;
+}
+
+/* The addresses of the new elements are set. */
+static enum ulp_status make_patch(struct making *making, const struct ulp_diff_options *options,
+                                  const struct ulp_sink *sink, uint64_t started,
+                                  struct ulp_diff_report *ret_report) {
+    struct table table = {0};
+    enum ulp_status status = table_for(making->weights->weights, NULL, 0, &table);
+
+    if (status)
+        return status;
+    making->history = options->history && making->weights->moves;
+    status = output_begin(sink, &table, &making->output);
+    if (!status)
+        status = make(making);
+    if (!status)
+        tell_child(making);
+    if (!status && ret_report) {
+        *ret_report = diff_report(&making->output);
+        ret_report->encode_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
+    }
+    output_release(&making->output);
+    return status;
+}
+
 enum ulp_status device_diff(struct device_weights *weights, const struct ulp_tensor *tensors,
                             size_t count, const struct ulp_diff_options *options,
                             const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
-    static const struct ulp_diff_options plain = {0};
     const uint64_t started = clock_monotonic_ns();
     struct making making = {.weights = weights};
     struct ulp_tensor *new = NULL;
     struct arena arena = {0};
-    struct table table = {0};
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status = device_cast_none(weights, "comparing with another state");
 
     options = options ? options : &plain;
+    if (!status)
+        status = device_weights_check(weights);
     if (!status)
         status = check_options(options);
     if (!status)
@@ -291,18 +336,27 @@ enum ulp_status device_diff(struct device_weights *weights, const struct ulp_ten
     if (!status)
         status = device_plan_set_new(&weights->plan, &weights->weights->grid, new);
     if (!status)
-        status = table_for(weights->weights, NULL, 0, &table);
-    if (!status) {
-        making.history = options->history && weights->moves;
-        status = output_begin(sink, &table, &making.output);
-        if (!status)
-            status = make(&making);
-        if (!status && ret_report) {
-            *ret_report = diff_report(&making.output);
-            ret_report->encode_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
-        }
-        output_release(&making.output);
-    }
+        status = make_patch(&making, options, sink, started, ret_report);
     arena_release(&arena);
+    return status;
+}
+
+enum ulp_status device_diff_journal(struct device_weights *weights,
+                                    const struct device_journal *journal,
+                                    const struct ulp_diff_options *options,
+                                    const struct ulp_sink *sink, struct ulp_diff_report *ret_report,
+                                    struct ulp_sum *ret_sums, struct ulp_root *ret_root) {
+    const uint64_t started = clock_monotonic_ns();
+    struct making making = {
+        .weights = weights, .journal = journal, .sums = ret_sums, .root = ret_root};
+    enum ulp_status status;
+
+    options = options ? options : &plain;
+    status = check_options(options);
+    if (!status)
+        status =
+            device_plan_set_new(&weights->plan, &weights->weights->grid, weights->weights->tensors);
+    if (!status)
+        status = make_patch(&making, options, sink, started, ret_report);
     return status;
 }

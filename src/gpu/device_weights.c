@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/memory.h"
+#include "gpu/device_cast.h"
 #include "patch/table.h"
 
 #include <string.h>
@@ -39,15 +40,18 @@ static enum ulp_status digest(struct device_weights *weights, struct ulp_sum *re
 
 enum ulp_status device_weights_audit(struct device_weights *weights) {
     const struct grid *grid = &weights->weights->grid;
+    const struct ulp_sum *expected = device_cast_sums(weights);
     struct ulp_sum *sums = NULL;
     enum ulp_status status = device_weights_check(weights);
 
+    if (!status && !expected)
+        return device_cast_none(weights, "an audit");
     if (!status)
         status = mem_zeroed(grid->piece_count, sizeof *sums, &sums);
     if (!status)
         status = digest(weights, sums);
     for (size_t i = 0; !status && i < grid->piece_count; i++) {
-        if (memcmp(&sums[i], &weights->weights->sums[i], sizeof *sums) != 0)
+        if (memcmp(&sums[i], &expected[i], sizeof *sums) != 0)
             status = fail(ULP_E_WRONG_BASE,
                           "tensor %s is not what it was: something else wrote to it, or memory of "
                           "the device failed. Load the weights anew",
@@ -67,8 +71,10 @@ enum ulp_status device_weights_check(struct device_weights *weights) {
     if (!status)
         status = cuda_wait(weights->stream);
     if (!status && poisoned)
-        return fail(ULP_E_POISONED, "the weights on the device stand between two states: a "
-                                    "patch was being written when something died. Load them anew");
+        return fail(ULP_E_POISONED,
+                    "the weights on the device stand between two states: a "
+                    "patch or a cast was being written when something died. Load them "
+                    "anew");
     return device_status(status, "reading whether the weights are whole");
 }
 
@@ -119,6 +125,7 @@ void device_weights_trim(struct device_weights *weights) {
     room_release(&weights->spare);
     room_release(&weights->spare_bytes);
     room_release(&weights->spare_arrays);
+    device_cast_trim(weights->cast);
     cuda_encoder_free(weights->encoder);
     weights->encoder = NULL;
     workers_trim(weights->weights->workers);
@@ -134,6 +141,7 @@ void device_weights_forget(struct device_weights *weights) {
 void device_weights_free(struct device_weights *weights) {
     if (!weights)
         return;
+    device_cast_free(weights->cast);
     device_moves_free(weights->moves);
     weights_free(weights->weights);
     cuda_encoder_free(weights->encoder);

@@ -6,8 +6,10 @@
 
 #include "gpu/device_weights.h"
 
-/* Into worker->bytes; `changes` is how many there are, at most CODE_FEW_CHANGES. */
-enum ulp_status few_changes_code(struct device_weights *weights, size_t chunk, uint64_t changes,
+/* Into worker->bytes; `changes` is how many there are, at most CODE_FEW_CHANGES. With a journal they
+ * are those since, else NULL. */
+enum ulp_status few_changes_code(struct device_weights *weights, size_t chunk,
+                                 const struct device_journal *journal, uint64_t changes,
                                  struct worker *worker);
 
 #endif

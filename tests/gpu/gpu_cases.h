@@ -12,6 +12,9 @@ extern "C" {
 
 void encode_cases(uint64_t scale);
 
+/* Patches at the cast. */
+void cast_cases(uint64_t scale);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

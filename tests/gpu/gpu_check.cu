@@ -69,6 +69,7 @@ int main(int argc, char **argv) {
     const uint64_t scale = argc > 1 ? strtoull(argv[1], nullptr, 10) : 100;
 
     encode_cases(scale);
+    cast_cases(scale);
     trace_cases(argc > 2 ? argv[2] : "tests/trace");
     if (scale >= 100) // it takes a minute or so
         pairs_check();

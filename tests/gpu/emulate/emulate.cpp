@@ -12,6 +12,7 @@
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+size_t emulate_memory_most;
 
 namespace {
 

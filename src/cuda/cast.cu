@@ -181,7 +181,7 @@ __device__ static uint32_t cast_tiles(const Casting<W> &on, uint32_t tile, uint3
     return min(tile, on.elements);
 }
 
-template <unsigned W> __global__ static void __launch_bounds__(THREADS) cast_blocks(cuda_cast cast) {
+template <unsigned W> __global__ static void __launch_bounds__(THREADS, W == 2 ? 5 : 4) cast_blocks(cuda_cast cast) {
     __shared__ CastShared shared;
     const uint32_t b = blockIdx.x;
     const cuda_block block = cast.plan.blocks[b];

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Entries that there is room for at once: one for each 64 elements, or a quarter more than last time. */
-#define POOL_SHARE 64u
+/* Entries that there is room for at once: one for each 128 elements, or a quarter more than last time. */
+#define POOL_SHARE 128u
 #define POOL_FOR_MORE 5 / 4
 
 struct device_cast {

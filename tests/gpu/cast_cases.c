@@ -446,7 +446,7 @@ static void check_refusals(void) {
 }
 
 void cast_cases(uint64_t scale) {
-    const struct shape one = {"BF16", 40000 * scale, true};
+    const struct shape one = {"BF16", 24000 * scale, true};
     const struct shape odd[] = {{"BF16", 8191, true},
                                 {"F16", 4099 * scale, true},
                                 {"BF16", 0, true},
@@ -463,15 +463,15 @@ void cast_cases(uint64_t scale) {
     check_story("few change", &one, 1, 20000, 0, 0);
     check_story("an eighth and more", &one, 1, 1, 0, 0);
     check_story("a small pool", &one, 1, 3, 0, 1);
-    check_story("F16", (const struct shape[]){{"F16", 30000 * scale, true}}, 1, 30, 0, 0);
-    check_story("F32", (const struct shape[]){{"F32", 20000 * scale, true}}, 1, 30, 0, 0);
+    check_story("F16", (const struct shape[]){{"F16", 14000 * scale, true}}, 1, 30, 0, 0);
+    check_story("F32", (const struct shape[]){{"F32", 10000 * scale, true}}, 1, 30, 0, 0);
     check_story("odd ones", odd, sizeof odd / sizeof *odd, 30, 0, 0);
     check_story("off the alignment", odd, 3, 30, 2, 0);
     check_story("F32 off the alignment", odd + 1, 4, 30, 4, 0);
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++)
         tiny[i] = (struct shape){i % 7 ? "BF16" : "F32", next_random() % 40, i % 3 != 0};
     check_story("tiny tensors", tiny, scale > 1 ? 3000 : 300, 10, 0, 0);
-    check_steps("several blocks", &(struct shape){"BF16", 600000, true}, 1, 40);
+    check_steps("several blocks", &(struct shape){"BF16", 550000, true}, 1, 40);
     check_random("in any order", odd, sizeof odd / sizeof *odd, scale > 1 ? 200 : 60);
     check_refusals();
 }

@@ -61,6 +61,7 @@ __global__ static void read_all(const uint4 *from, size_t count, unsigned *sink)
 }
 
 void encode_bench(int log2_elements);
+void cast_bench_rows(int log2_elements);
 
 // All pairs of BF16 values.
 void pairs_check();

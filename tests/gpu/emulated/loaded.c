@@ -100,6 +100,46 @@ static void test_a_step(void **unused) {
     ulp_weights_free(twin);
 }
 
+/* Two casts, of which one patch is lost, as the public header has it. */
+static void test_casts(void **unused) {
+    static float masters[ELEMENTS];
+    static struct bytes made, expected;
+    static uint16_t base[ELEMENTS];
+    const struct ulp_tensor to = tensor_of(old_weights), from = tensor_of(base);
+    struct ulp_tensor master = to;
+    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_weights *twin = NULL;
+
+    (void)unused;
+    master.dtype = "F32";
+    master.data = masters;
+    master.bytes = 0;
+    assert_int_equal(ulp_tensor_measure(&master), ULP_OK);
+    memcpy(base, old_weights, sizeof base);
+    assert_int_equal(ulp_weights_new(&from, 1, NULL, NULL, &twin), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_new(&to, 1, NULL, NULL, &weights), ULP_OK);
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        masters[i] = (float)i;
+    assert_int_equal(ulp_cuda_cast(weights, &master, 1), ULP_OK);
+    assert_int_equal(old_weights[257], 0x4380); /* half-way, to even */
+    assert_int_equal(old_weights[259], 0x4382);
+    assert_int_equal(ulp_cuda_cast_diff(weights, NULL, &to_made, NULL), ULP_OK);
+    for (uint32_t i = 0; i < ELEMENTS; i += 30)
+        masters[i] += 100;
+    assert_int_equal(ulp_cuda_cast(weights, &master, 1), ULP_OK);
+    made.used = 0;
+    assert_int_equal(ulp_cuda_cast_diff(weights, NULL, &to_made, NULL), ULP_OK);
+    assert_int_equal(ulp_diff(twin, &to, 1, NULL, &to_expected, NULL), ULP_OK);
+    assert_int_equal(made.used, expected.used);
+    assert_memory_equal(made.data, expected.data, made.used);
+    assert_int_equal(ulp_cuda_cast_undo(weights), ULP_OK);
+    assert_memory_equal(old_weights, base, sizeof base);
+    assert_int_equal(ulp_cuda_cast_commit(weights), ULP_E_USAGE);
+    ulp_cuda_weights_free(weights);
+    ulp_weights_free(twin);
+}
+
 static void test_arguments(void **unused) {
     (void)unused;
     assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
@@ -107,6 +147,10 @@ static void test_arguments(void **unused) {
     assert_int_equal(ulp_cuda_apply(NULL, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply_commit(NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply_undo(NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast(NULL, NULL, 0), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_diff(NULL, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_commit(NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_undo(NULL), ULP_E_USAGE);
     ulp_cuda_apply_free(NULL);
     ulp_cuda_weights_free(NULL);
 }
@@ -116,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_cannot_be_loaded),
         cmocka_unit_test(test_a_step),
+        cmocka_unit_test(test_casts),
         cmocka_unit_test(test_arguments),
     };
 

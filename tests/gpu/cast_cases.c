@@ -31,7 +31,7 @@ struct shape {
 struct model {
     const char *name;
     size_t count, master_count;
-    char (*names)[16];
+    char (*names)[24];
     uint64_t *extents;
     struct ulp_tensor *base; /* the committed state, which the CPU's twin holds */
     struct ulp_tensor *now;  /* the present one */
@@ -470,8 +470,8 @@ void cast_cases(uint64_t scale) {
     check_story("F32 off the alignment", odd + 1, 4, 30, 4, 0);
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++)
         tiny[i] = (struct shape){i % 7 ? "BF16" : "F32", next_random() % 40, i % 3 != 0};
-    check_story("tiny tensors", tiny, scale > 1 ? 3000 : 300, 10, 0, 0);
+    check_story("tiny tensors", tiny, scale > 1 ? 3000 : 80, 10, 0, 0);
     check_steps("several blocks", &(struct shape){"BF16", 550000, true}, 1, 40);
-    check_random("in any order", odd, sizeof odd / sizeof *odd, scale > 1 ? 200 : 60);
+    check_random("in any order", odd, sizeof odd / sizeof *odd, scale > 1 ? 200 : 40);
     check_refusals();
 }

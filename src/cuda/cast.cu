@@ -51,7 +51,8 @@ template <unsigned W> struct CastOctet {
         changed = 0;
 #pragma unroll
         for (unsigned i = 0; i < OCTET; i++) {
-            const T value = W == 4 ? (T)master.at(i) : bf16 ? (T)round_to_bf16(master.at(i)) : (T)round_to_f16(master.at(i));
+            const uint32_t bits = master.at(i);
+            const T value = W == 4 ? (T)bits : bf16 ? (T)round_to_bf16(bits) : (T)round_to_f16(bits);
 
             next.put(i, value);
             changed |= (uint32_t)(value != old.at(i)) << i;

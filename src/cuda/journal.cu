@@ -195,7 +195,8 @@ __global__ static void __launch_bounds__(THREADS)
 
 extern "C" enum ulp_status cuda_journal_count(const cuda_plan *plan, const cuda_journal *older,
                                               const cuda_journal *newer, uint32_t *counts, void *stream) {
-    launch(count_merged, plan->block_count, THREADS, sizeof(Union), (cudaStream_t)stream, *plan, *older, *newer, counts);
+    launch(count_merged, plan->block_count, THREADS, sizeof(Union), (cudaStream_t)stream, *plan, *older, *newer,
+           counts);
     return cuda_status(cudaGetLastError());
 }
 
@@ -208,7 +209,8 @@ extern "C" enum ulp_status cuda_journal_merge(const cuda_plan *plan, const cuda_
 // ---- each by itself ----
 
 // What is done with the entries of one journal: a function for each width.
-template <typename Job> __global__ static void __launch_bounds__(THREADS) visit_blocks(cuda_plan plan, cuda_journal journal, Job job) {
+template <typename Job>
+__global__ static void __launch_bounds__(THREADS) visit_blocks(cuda_plan plan, cuda_journal journal, Job job) {
     const uint32_t b = job.first_block() + blockIdx.x;
     const cuda_block block = plan.blocks[b];
 

@@ -472,6 +472,6 @@ void cast_cases(uint64_t scale) {
         tiny[i] = (struct shape){i % 7 ? "BF16" : "F32", next_random() % 40, i % 3 != 0};
     check_story("tiny tensors", tiny, scale > 1 ? 3000 : 80, 10, 0, 0);
     check_steps("several blocks", &(struct shape){"BF16", 550000, true}, 1, 40);
-    check_random("in any order", odd, sizeof odd / sizeof *odd, scale > 1 ? 200 : 50);
+    check_random("in any order", odd, sizeof odd / sizeof *odd, scale > 1 ? 80 : 50);
     check_refusals();
 }

@@ -46,7 +46,8 @@ struct ulp_cuda_weights;
 
 /*
  * Digests the tensors, whose data are in device memory, aligned to their elements. The memory belongs
- * to the caller and must stay; only ulp_cuda_apply_commit() and ulp_cuda_apply_undo() write to it.
+ * to the caller and must stay; only ulp_cuda_apply_commit(), ulp_cuda_apply_undo(), ulp_cuda_cast() and
+ * ulp_cuda_cast_undo() write to it.
  *
  * While they do, the word at `poisoned` is 1: memory that the device can write (pinned, or its own), and
  * that whoever shares the weights looks at. If the process or the device dies between, it stays 1, and
@@ -167,6 +168,56 @@ ULP_API enum ulp_status ulp_cuda_apply(struct ulp_cuda_weights *weights,
                                        const struct ulp_patch *patch,
                                        const struct ulp_apply_options *options,
                                        struct ulp_apply_report *ret_report);
+
+/* ---- at the cast -------------------------------------------------------------------------- */
+
+/*
+ * For trainers that keep FP32 masters and cast them into the weights after each step: the cast notes
+ * what every element was that it changes, and that is all that a patch needs. So there is no second
+ * state: device memory for 6 bytes for each changed element of two bytes, 8 for one of four.
+ *
+ *     ulp_cuda_cast(weights, masters, count);              after each step of the optimiser
+ *     ulp_cuda_cast_diff(weights, &options, &sink, NULL);  when the workers are to have it
+ *     ulp_cuda_cast_commit(weights);                       when it is published
+ *
+ * Patches start from the committed state, whose root ulp_cuda_weights_root() tells. A patch that could
+ * not be published is not committed, and the next one is from where that started: nothing is lost.
+ * While casts are not committed, ulp_cuda_diff() and applying patches fail with ULP_E_USAGE, and so does
+ * an audit, unless the last call was ulp_cuda_cast_diff().
+ */
+
+/*
+ * Casts masters into the weights, in place. Masters are F32 in device memory, each with the name and
+ * shape of a tensor of the weights that is BF16, F16 or F32 (which is copied); they do not share memory
+ * with the weights. Tensors without a master stay.
+ *
+ * Rounding is to nearest, ties to even; a NaN becomes 0x7fff. That is what CUDA's conversions do on a
+ * GPU, and so what a cast of a framework there gives.
+ *
+ * ULP_E_LAYOUT for masters that do not fit. ULP_E_NOMEM when there is no room for what elements were:
+ * then nothing is lost, but the weights may be cast in part, and are marked as poisoned until a cast
+ * succeeds or ulp_cuda_cast_undo() does.
+ */
+ULP_API enum ulp_status ulp_cuda_cast(struct ulp_cuda_weights *weights,
+                                      const struct ulp_tensor *masters, size_t count);
+
+/*
+ * The patch from the committed state to the weights as they are: all casts since, as one. The bytes are
+ * those that ulp_diff() makes of both states. Of the options `history`: uses how the elements moved in
+ * the patch before, if that is known, and has the commit remember how they move in this one. When it
+ * fails everything is as it was.
+ */
+ULP_API enum ulp_status ulp_cuda_cast_diff(struct ulp_cuda_weights *weights,
+                                           const struct ulp_diff_options *options,
+                                           const struct ulp_sink *sink,
+                                           struct ulp_diff_report *ret_report);
+
+/* The last patch is published: the state that it leads to is the committed one. Casts since then are
+ * kept for the next. */
+ULP_API enum ulp_status ulp_cuda_cast_commit(struct ulp_cuda_weights *weights);
+
+/* Writes the committed state back; patches that were made and not committed are forgotten. */
+ULP_API enum ulp_status ulp_cuda_cast_undo(struct ulp_cuda_weights *weights);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * handle is the internal one under another name. */
 #include "base/status.h"
 #include "gpu/device_apply.h"
+#include "gpu/device_cast.h"
 #include "gpu/device_diff.h"
 #include "gpu/device_second.h"
 #include "gpu/loader.h"
@@ -175,4 +176,28 @@ enum ulp_status ulp_cuda_apply(struct ulp_cuda_weights *weights, const struct ul
         status = ulp_cuda_apply_commit(apply, ret_report);
     ulp_cuda_apply_free(apply);
     return status;
+}
+
+enum ulp_status ulp_cuda_cast(struct ulp_cuda_weights *weights, const struct ulp_tensor *masters,
+                              size_t count) {
+    if (!weights || (count && !masters))
+        return missing(__func__);
+    return device_cast(inner(weights), masters, count);
+}
+
+enum ulp_status ulp_cuda_cast_diff(struct ulp_cuda_weights *weights,
+                                   const struct ulp_diff_options *options,
+                                   const struct ulp_sink *sink,
+                                   struct ulp_diff_report *ret_report) {
+    if (!weights || !sink || !sink->write)
+        return missing(__func__);
+    return device_cast_diff(inner(weights), options, sink, ret_report);
+}
+
+enum ulp_status ulp_cuda_cast_commit(struct ulp_cuda_weights *weights) {
+    return weights ? device_cast_commit(inner(weights)) : missing(__func__);
+}
+
+enum ulp_status ulp_cuda_cast_undo(struct ulp_cuda_weights *weights) {
+    return weights ? device_cast_undo(inner(weights)) : missing(__func__);
 }

@@ -41,6 +41,15 @@ template <unsigned W> struct Octet {
         }
     }
 
+    // In place of what was there.
+    __device__ __forceinline__ void set(unsigned i, T value) {
+        if (W < 4)
+            word[i * W / 4] &= ~(((1u << 8 * (W % 4)) - 1) << 8 * (i * W % 4));
+        else if (W == 4)
+            word[i] = 0;
+        put(i, value);
+    }
+
     __device__ __forceinline__ void clear() {
 #pragma unroll
         for (unsigned i = 0; i < WORDS; i++)

@@ -13,6 +13,7 @@
 
 #include "cuda/decode.h"
 #include "cuda/elements.cuh"
+#include "cuda/journal.h"
 
 #define CLASSES 16u // CLASSES_MAX
 #define SIZES 40u   // SIZE_SYMBOLS
@@ -177,6 +178,7 @@ struct Wave {
     uint32_t segment_count, block_count;
     uint32_t first_segment, first_block; // what their numbers in the blocks count from
     Moves moves;
+    const cuda_journal *journal; // what weights were that are compared with themselves; NULL: they are not
 
     uint32_t *samples; // SAMPLE_COUNTERS for each segment
     uint32_t cells;    // EXPONENT_CELLS, or CELLS with history

@@ -8,6 +8,7 @@
 #define CUDA_ENCODE_H
 
 #include "cuda/decode.h"
+#include "cuda/journal.h"
 
 #include <ulpsync/status.h>
 
@@ -49,12 +50,15 @@ enum ulp_status cuda_encoder_new(const struct cuda_plan *plan,
 void cuda_encoder_free(struct cuda_encoder *encoder); /* NULL is fine */
 
 /*
- * Encodes all segments. `blocks` are the plan's, with the addresses of now (host memory). `sums` (device
+ * Encodes all segments. `blocks` are the plan's, with the addresses of now (host memory). With a
+ * journal, which lies end to end, old and new addresses are the same, and what the elements were is
+ * what the journal says, or what they are; NULL without. `sums` (device
  * memory, two lanes for each piece) become those of the new state. The output, in device memory, is the
  * encoder's until its next run. Returns when everything is done.
  */
 enum ulp_status cuda_encoder_run(struct cuda_encoder *encoder, const struct cuda_block *blocks,
-                                 const struct cuda_moves *moves, uint64_t *sums, void *stream,
+                                 const struct cuda_moves *moves, const struct cuda_journal *journal,
+                                 uint64_t *sums, void *stream,
                                  struct cuda_segment_report *ret_reports,
                                  const uint8_t **ret_output);
 
@@ -64,7 +68,9 @@ enum ulp_status cuda_encoder_run(struct cuda_encoder *encoder, const struct cuda
  * fit is done again. After a failure of either, wait for the stream; then start again.
  */
 enum ulp_status cuda_encoder_start(struct cuda_encoder *encoder, const struct cuda_block *blocks,
-                                   const struct cuda_moves *moves, uint64_t *sums, void *stream);
+                                   const struct cuda_moves *moves,
+                                   const struct cuda_journal *journal, uint64_t *sums,
+                                   void *stream);
 enum ulp_status cuda_encoder_finish(struct cuda_encoder *encoder,
                                     struct cuda_segment_report *ret_reports,
                                     const uint8_t **ret_output);

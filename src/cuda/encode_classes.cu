@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twins: scan_sample() in code/context_scan.c, code/classes.c.
 #include "cuda/encode.cuh"
+#include "cuda/encode_journal.cuh"
 
 #define SAMPLE_THREADS 256u
 #define SAMPLE_RUN 2048u
@@ -23,6 +24,9 @@ struct SampleShared {
     uint32_t size[EXPONENT_CELLS][SIZES];
 };
 
+typedef OverlayMarks<SAMPLE_RUN / OCTET> SampleMarks;
+template <unsigned W, bool JOURNAL> using SampleOverlay = Overlay<W, SAMPLE_RUN / OCTET, SAMPLE_THREADS, JOURNAL>;
+
 template <typename T> __device__ static __forceinline__ uint32_t size_symbol(T value) {
     uint32_t symbol = value_symbol(value).symbol;
 
@@ -34,11 +38,11 @@ __device__ static __forceinline__ uint32_t *sample_seen(const Wave &wave, uint32
 }
 
 // Elements that moved before were counted as if they had not; they belong to other cells.
-template <unsigned W>
+template <unsigned W, bool JOURNAL>
 __device__ static void sample_moved(const Wave &wave, const cuda_block &block, code_kind kind, uint32_t b,
-                                    uint32_t from, uint32_t end, SampleShared *shared, uint32_t *totals) {
+                                    const SampleOverlay<W, JOURNAL> &overlay, uint32_t from, uint32_t end,
+                                    SampleShared *shared, uint32_t *totals) {
     typedef typename element<W>::type T;
-    const T *before = (const T *)block.old, *after = (const T *)block.new_;
     const MoveRange range = moves_of_block(wave, b);
 
     for (const decode_move *i = range.at + moves_before(range, from) + threadIdx.x; i < range.end;
@@ -47,14 +51,15 @@ __device__ static void sample_moved(const Wave &wave, const cuda_block &block, c
 
         if (at >= end)
             break;
-        uint32_t cell = cell_of_exponent(kind, exponent_of(kind, before[at]));
+        const T before = overlay.at(at - from, ((const T *)block.old)[at]), after = ((const T *)block.new_)[at];
+        uint32_t cell = cell_of_exponent(kind, exponent_of(kind, before));
         uint32_t moved = cell + EXPONENT_CELLS * move_bucket(move_size(move));
 
         atomicAdd(&shared->seen[0][cell], ~0u);
         atomicAdd(&totals[moved], 1u);
-        if (before[at] != after[at]) {
-            uint32_t plain = size_symbol(value_of<W>(before[at], after[at], false));
-            uint32_t signed_ = size_symbol(value_of<W>(before[at], after[at], move_size(move) < 0));
+        if (before != after) {
+            uint32_t plain = size_symbol(value_of<W>(before, after, false));
+            uint32_t signed_ = size_symbol(value_of<W>(before, after, move_size(move) < 0));
 
             atomicAdd(&shared->changed[cell], ~0u);
             atomicAdd(&shared->size[cell][plain], ~0u);
@@ -75,14 +80,16 @@ __device__ static __forceinline__ void sample_one(code_kind kind, T x, T y, Samp
     }
 }
 
-template <unsigned W>
+template <unsigned W, bool JOURNAL>
 __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave) {
     __shared__ SampleShared shared;
+    __shared__ SampleMarks marks;
     const cuda_block block = wave.blocks[blockIdx.x];
     const cuda_segment segment = wave.segments[block.segment - wave.first_segment];
     const uint32_t stride = segment.elements / SAMPLE_ELEMENTS + 1;
     const bool aligned = octets_aligned<W>(block.old) && octets_aligned<W>(block.new_);
     uint32_t *totals = sample_seen(wave, block.segment - wave.first_segment);
+    SampleOverlay<W, JOURNAL> overlay(wave, wave.first_block + blockIdx.x, &marks);
 
     for (uint32_t i = threadIdx.x; i < sizeof shared / 4; i += SAMPLE_THREADS)
         ((uint32_t *)&shared)[i] = 0;
@@ -90,9 +97,15 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave
     for (uint32_t from = 0; from < block.elements; from += SAMPLE_RUN * stride) {
         uint32_t end = min(from + SAMPLE_RUN, block.elements);
 
+        if (JOURNAL) {
+            __syncthreads();
+            overlay.find(from);
+            overlay.mark(from);
+        }
         for (uint32_t octet = from / OCTET + threadIdx.x; OCTET * octet < end; octet += SAMPLE_THREADS) {
             Octet<W> x = load_octet<W>(block.old, aligned, octet, end), y = load_octet<W>(block.new_, aligned, octet, end);
 
+            overlay.put(octet - from / OCTET, &x);
 #pragma unroll
             for (uint32_t i = 0; i < OCTET; i++) {
                 if (OCTET * octet + i < end)
@@ -100,7 +113,8 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS) sample_blocks(Wave wave
             }
         }
         if (wave.moves.moves)
-            sample_moved<W>(wave, block, segment.kind, wave.first_block + blockIdx.x, from, end, &shared, totals);
+            sample_moved<W, JOURNAL>(wave, block, segment.kind, wave.first_block + blockIdx.x, overlay, from, end,
+                                     &shared, totals);
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < EXPONENT_CELLS; i += SAMPLE_THREADS) {
@@ -390,7 +404,11 @@ template <uint32_t GROUPS> __global__ static void __launch_bounds__(CHOOSE_THREA
 
 template <unsigned W> void encode_classes(const Wave &wave, cudaStream_t stream) {
     cudaMemsetAsync(wave.samples, 0, SAMPLE_COUNTERS(wave.cells) * wave.segment_count * 4, stream);
-    launch(sample_blocks<W>, wave.block_count, SAMPLE_THREADS, 0, stream, wave);
+    if constexpr (W == 2 || W == 4) // what can be cast
+        launch(wave.journal ? sample_blocks<W, true> : sample_blocks<W, false>, wave.block_count, SAMPLE_THREADS, 0,
+               stream, wave);
+    else
+        launch(sample_blocks<W, false>, wave.block_count, SAMPLE_THREADS, 0, stream, wave);
     if (wave.cells > EXPONENT_CELLS)
         launch(choose_classes<GROUPS_MAX>, wave.segment_count, CHOOSE_THREADS, sizeof(Chooser<GROUPS_MAX>), stream, wave);
     else

@@ -7,6 +7,7 @@
 // handles a change loads its octet again, which the cache still has.
 #include "cuda/encode.cuh"
 
+#include "cuda/encode_journal.cuh"
 #include "cuda/mix.cuh"
 
 #define THREADS 128u
@@ -153,21 +154,25 @@ __device__ static __forceinline__ void ask_for(const uint8_t *line) {
 }
 
 // The first rows of a tile, if it is whole. To ask for a whole tile is too much: it is gone again before it is used.
-template <unsigned W>
+template <unsigned W, bool JOURNAL>
 __device__ static __forceinline__ void ask_for_rows(const cuda_block &block, uint32_t tile, uint32_t rows) {
     const uint32_t row_bytes = THREADS * OCTET * W, lines = rows * row_bytes / LINE;
 
     if (tile + TILE > block.elements)
         return;
-    for (uint32_t i = threadIdx.x; i < 2 * lines; i += THREADS) {
-        const uint8_t *from = i < lines ? block.old : block.new_;
+    for (uint32_t i = threadIdx.x; i < (JOURNAL ? 1 : 2) * lines; i += THREADS) {
+        const uint8_t *from = i < lines ? block.new_ : block.old;
 
         ask_for(from + (size_t)W * tile + LINE * (i < lines ? i : i - lines));
     }
 }
 
+// With a journal the old elements are the new ones with what it says over them.
+typedef OverlayMarks<THREADS * OCTETS> ScanMarks;
+template <unsigned W, bool JOURNAL> using ScanOverlay = Overlay<W, THREADS * OCTETS, THREADS, JOURNAL>;
+
 // Row r of a tile are the octets r * THREADS + thread. Some rows are loaded while others are counted.
-template <unsigned W> struct TileOctets {
+template <unsigned W, bool JOURNAL> struct TileOctets {
     Octet<W> old[AHEAD], next[AHEAD];
     uint32_t kept; // of this warp, in this tile
 
@@ -175,8 +180,15 @@ template <unsigned W> struct TileOctets {
     __device__ __forceinline__ void load(const cuda_block &block, uint32_t tile, uint32_t row) {
         const uint32_t octet = tile / OCTET + THREADS * row + threadIdx.x;
 
-        old[row % AHEAD] = load_vector<W>(block.old, octet);
+        if (!JOURNAL)
+            old[row % AHEAD] = load_vector<W>(block.old, octet);
         next[row % AHEAD] = load_vector<W>(block.new_, octet);
+    }
+
+    __device__ __forceinline__ void make_old(const ScanOverlay<W, JOURNAL> &overlay, uint32_t octet, uint32_t i) {
+        if (JOURNAL)
+            old[i] = next[i];
+        overlay.put(octet, &old[i]);
     }
 
     __device__ __forceinline__ void begin(const cuda_block &block, bool whole, uint32_t tile) {
@@ -212,11 +224,13 @@ template <unsigned W> struct TileOctets {
     // A whole tile, of which begin() has loaded the first rows.
     template <bool BF16>
     __device__ __forceinline__ void count_whole(ScanShared<W> *shared, code_kind kind, const cuda_block &block,
-                                                uint32_t tile, TileCounts *counts) {
+                                                const ScanOverlay<W, JOURNAL> &overlay, uint32_t tile,
+                                                TileCounts *counts) {
 #pragma unroll
         for (uint32_t row = 0; row < OCTETS; row++) {
             uint2 *to = &counts->octet[octet_place(THREADS * row + threadIdx.x)];
 
+            make_old(overlay, THREADS * row + threadIdx.x, row % AHEAD);
             if constexpr (BF16)
                 *to = count_octet_bf16(shared, old[row % AHEAD]);
             else
@@ -227,13 +241,15 @@ template <unsigned W> struct TileOctets {
         }
     }
 
-    __device__ __forceinline__ void count_some(ScanShared<W> *shared, code_kind kind, bool aligned, const cuda_block &block,
-                               uint32_t tile, TileCounts *counts) {
+    __device__ __forceinline__ void count_some(ScanShared<W> *shared, code_kind kind, bool aligned,
+                                               const cuda_block &block, const ScanOverlay<W, JOURNAL> &overlay,
+                                               uint32_t tile, TileCounts *counts) {
         for (uint32_t row = 0; row < OCTETS; row++) {
             const uint32_t octet = THREADS * row + threadIdx.x;
 
             old[0] = load_octet<W>(block.old, aligned, tile / OCTET + octet, block.elements);
             next[0] = load_octet<W>(block.new_, aligned, tile / OCTET + octet, block.elements);
+            make_old(overlay, octet, 0);
             counts->octet[octet_place(octet)] =
                 count_octet<W>(shared, kind, old[0], valid(tile + OCTET * octet, block.elements));
             keep(shared, counts, octet, 0);
@@ -253,15 +269,16 @@ __device__ static __forceinline__ uint32_t moved_class(const SegmentState &segme
 }
 
 // Takes the elements that moved out of the class that their exponents give and into their own.
-template <unsigned W, bool BF16>
+template <unsigned W, bool BF16, bool JOURNAL>
 __device__ static __forceinline__ void correct_moved(const SegmentState &segment, code_kind kind, const cuda_block &block,
-                                     MoveRange range, uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
+                                                     MoveRange range, const ScanOverlay<W, JOURNAL> &overlay,
+                                                     uint32_t tile, const ScanShared<W> *shared, TileCounts *counts) {
     typedef typename element<W>::type T;
     const uint32_t last = moves_before(range, tile + TILE);
 
     for (uint32_t i = moves_before(range, tile) + threadIdx.x; i < last; i += THREADS) {
         uint32_t position = move_position(range.at[i]), octet = (position - tile) / OCTET;
-        T old = ((const T *)block.old)[position];
+        T old = overlay.at(position - tile, ((const T *)block.old)[position]);
         uint32_t from = shared->of[slot_of<W, BF16>(kind, old)];
         uint32_t to = moved_class<W>(segment, kind, old, move_size(range.at[i]));
 
@@ -404,8 +421,10 @@ template <unsigned W> struct Around {
     uint32_t i;
     T before, after;
 
+    template <bool JOURNAL>
     __device__ __forceinline__ Around(const ScanShared<W> *shared, const TileCounts *counts, const cuda_block &block,
-                                      bool aligned, uint32_t tile, uint32_t place) {
+                                      bool aligned, const ScanOverlay<W, JOURNAL> &overlay, uint32_t tile,
+                                      uint32_t place) {
         const uint32_t octet = place / OCTET, slot = counts->slot[octet];
 
         if (slot < KEPT<W>) {
@@ -414,6 +433,7 @@ template <unsigned W> struct Around {
         } else {
             old = load_octet<W>(block.old, aligned, tile / OCTET + octet, block.elements);
             next = load_octet<W>(block.new_, aligned, tile / OCTET + octet, block.elements);
+            overlay.put(octet, &old);
         }
         i = place % OCTET;
         before = pick(old);
@@ -474,21 +494,22 @@ __device__ static __forceinline__ void adjust_sum(const cuda_block &block, const
 }
 
 // What a block's thread block knows all along.
-template <unsigned W> struct Scan {
+template <unsigned W, bool JOURNAL> struct Scan {
     const Wave &wave;
     const cuda_block &block;
     const SegmentState &segment;
     code_kind kind;
     bool aligned;
     MoveRange range;
+    const ScanOverlay<W, JOURNAL> &overlay;
     ScanShared<W> *shared;
     TileCounts *counts;
 };
 
-template <unsigned W, bool HISTORY, bool BF16>
-__device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t tile, uint32_t place, uint32_t entry,
-                                                  ulp_sum *sum) {
-    const Around<W> around(scan.shared, scan.counts, scan.block, scan.aligned, tile, place);
+template <unsigned W, bool HISTORY, bool BF16, bool JOURNAL>
+__device__ static __forceinline__ void put_change(const Scan<W, JOURNAL> &scan, uint32_t tile, uint32_t place,
+                                                  uint32_t entry, ulp_sum *sum) {
+    const Around<W> around(scan.shared, scan.counts, scan.block, scan.aligned, scan.overlay, tile, place);
     const Change change = find_change<W, HISTORY, BF16>(scan.segment, scan.kind, scan.shared, scan.counts, around, tile,
                                                         place, scan.range);
 
@@ -505,9 +526,9 @@ __device__ static __forceinline__ void put_change(const Scan<W> &scan, uint32_t 
 
 // The changes of a tile, of which there are `total`; `at` are in front of this thread's, `changes` in
 // the tiles before.
-template <unsigned W, bool HISTORY, bool BF16>
-__device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t tile, uint32_t total, uint32_t at,
-                                                   uint32_t changes, ulp_sum *sum) {
+template <unsigned W, bool HISTORY, bool BF16, bool JOURNAL>
+__device__ static __forceinline__ void put_changes(const Scan<W, JOURNAL> &scan, uint32_t tile, uint32_t total,
+                                                   uint32_t at, uint32_t changes, ulp_sum *sum) {
     if (threadIdx.x == 0)
         take_pages(scan.wave, scan.shared, scan.block, changes + total);
     for (uint32_t from = 0; from < total; from += LISTED) {
@@ -518,11 +539,11 @@ __device__ static __forceinline__ void put_changes(const Scan<W> &scan, uint32_t
         // other warps each time, since there are often fewer changes than threads
         for (uint32_t i = (threadIdx.x + tile / TILE * (THREADS / 2)) % THREADS; i < min(total - from, LISTED);
              i += THREADS)
-            put_change<W, HISTORY, BF16>(scan, tile, scan.shared->list[i], changes + from + i, sum);
+            put_change<W, HISTORY, BF16, JOURNAL>(scan, tile, scan.shared->list[i], changes + from + i, sum);
     }
 }
 
-template <unsigned W> __device__ static __forceinline__ void clear_shared(const Scan<W> &scan) {
+template <unsigned W, bool JOURNAL> __device__ static __forceinline__ void clear_shared(const Scan<W, JOURNAL> &scan) {
     make_slots<W>(scan.segment, scan.kind, scan.shared);
     if (threadIdx.x < CLASSES)
         scan.shared->changes[threadIdx.x] = 0;
@@ -543,7 +564,8 @@ template <unsigned W> __device__ static __forceinline__ void report_large(const 
         atomicOr(wave.overflow, FULL_SORT);
 }
 
-template <unsigned W> __device__ static __forceinline__ void report(const Scan<W> &scan, uint32_t changes, uint32_t seen) {
+template <unsigned W, bool JOURNAL>
+__device__ static __forceinline__ void report(const Scan<W, JOURNAL> &scan, uint32_t changes, uint32_t seen) {
     const uint32_t s = scan.block.segment - scan.wave.first_segment;
     BlockState &to = scan.wave.block[blockIdx.x];
 
@@ -562,16 +584,18 @@ template <unsigned W> __device__ static __forceinline__ void report(const Scan<W
         scan.wave.pages[(size_t)PAGES_OF_BLOCK * blockIdx.x + i] = scan.shared->pages[i];
 }
 
-template <unsigned W, bool HISTORY, bool BF16>
+template <unsigned W, bool HISTORY, bool BF16, bool JOURNAL>
 __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_block &block, code_kind kind,
                                                   ScanShared<W> *shared) {
     const MoveRange range =
         HISTORY ? moves_of_block(wave, wave.first_block + blockIdx.x) : MoveRange{nullptr, nullptr};
     TileCounts *counts = &shared->counts;
-    const Scan<W> scan = {wave, block, segment_of(wave, block), kind,
-                          octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, shared, counts};
+    ScanOverlay<W, JOURNAL> overlay(wave, wave.first_block + blockIdx.x, (ScanMarks *)(shared + 1));
+    const Scan<W, JOURNAL> scan = {wave, block, segment_of(wave, block), kind,
+                                   octets_aligned<W>(block.old) && octets_aligned<W>(block.new_), range, overlay,
+                                   shared, counts};
     uint32_t seen = 0, changes = 0;
-    TileOctets<W> octets;
+    TileOctets<W, JOURNAL> octets;
     ulp_sum sum = {{0, 0}};
 
     clear_shared(scan);
@@ -580,17 +604,18 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
 
         octets.begin(block, whole, tile);
         __syncthreads();
+        overlay.mark(tile);
         if (whole)
-            octets.template count_whole<BF16>(shared, kind, block, tile, counts);
+            octets.template count_whole<BF16>(shared, kind, block, overlay, tile, counts);
         else
-            octets.count_some(shared, kind, scan.aligned, block, tile, counts);
+            octets.count_some(shared, kind, scan.aligned, block, overlay, tile, counts);
         if (HISTORY) {
             for (uint32_t i = threadIdx.x; i < sizeof counts->moved / 4; i += THREADS)
                 ((uint32_t *)counts->moved)[i] = 0;
         }
         __syncthreads();
         if (HISTORY) {
-            correct_moved<W, BF16>(scan.segment, kind, block, range, tile, shared, counts);
+            correct_moved<W, BF16, JOURNAL>(scan.segment, kind, block, range, overlay, tile, shared, counts);
             __syncthreads();
         }
         uint32_t at = count_chunk(counts, scan.segment.classes);
@@ -599,8 +624,8 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
         seen = count_groups(counts, seen);
         uint32_t total = count_changes(counts, &at);
 
-        ask_for_rows<W>(block, tile + TILE, AHEAD);
-        put_changes<W, HISTORY, BF16>(scan, tile, total, at, changes, &sum);
+        ask_for_rows<W, JOURNAL>(block, tile + TILE, AHEAD);
+        put_changes<W, HISTORY, BF16, JOURNAL>(scan, tile, total, at, changes, &sum);
         changes += total;
     }
     __syncthreads();
@@ -608,23 +633,30 @@ __device__ static __forceinline__ void scan_block(const Wave &wave, const cuda_b
     report(scan, changes, seen);
 }
 
-template <unsigned W, bool HISTORY>
-__global__ static void __launch_bounds__(THREADS, W <= 2 ? 8 : 4) scan_blocks(Wave wave) {
+template <unsigned W, bool HISTORY, bool JOURNAL>
+__global__ static void __launch_bounds__(THREADS, W <= 2 ? (JOURNAL ? 7 : 8) : 4) scan_blocks(Wave wave) {
     DYNAMIC_SHARED(ScanShared<W>, shared);
     const cuda_block block = wave.blocks[blockIdx.x];
     const code_kind kind = wave.segments[block.segment - wave.first_segment].kind;
 
     if (W == 2 && is_bf16(kind))
-        scan_block<W, HISTORY, W == 2>(wave, block, kind, shared);
+        scan_block<W, HISTORY, W == 2, JOURNAL>(wave, block, kind, shared);
     else
-        scan_block<W, HISTORY, false>(wave, block, kind, shared);
+        scan_block<W, HISTORY, false, JOURNAL>(wave, block, kind, shared);
 }
 
 template <unsigned W> void encode_scan(const Wave &wave, cudaStream_t stream) {
-    if (wave.moves.moves)
-        launch(scan_blocks<W, true>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
-    else
-        launch(scan_blocks<W, false>, wave.block_count, THREADS, sizeof(ScanShared<W>), stream, wave);
+    const size_t plain = sizeof(ScanShared<W>);
+
+    if constexpr (W == 2 || W == 4) { // what can be cast
+        if (wave.journal) {
+            launch(wave.moves.moves ? scan_blocks<W, true, true> : scan_blocks<W, false, true>, wave.block_count,
+                   THREADS, plain + sizeof(ScanMarks), stream, wave);
+            return;
+        }
+    }
+    launch(wave.moves.moves ? scan_blocks<W, true, false> : scan_blocks<W, false, false>, wave.block_count, THREADS,
+           plain, stream, wave);
 }
 
 template void encode_scan<1>(const Wave &, cudaStream_t);

@@ -79,6 +79,8 @@ struct cuda_encoder {
     DeviceArray<cuda_segment_report> reports;
     DeviceArray<unsigned long long> no_sums; // where a repeated wave adds to
     DeviceArray<uint64_t> output_used;
+    DeviceArray<cuda_journal> journal; // where it is may change from run to run, and where that is told does not
+    bool has_journal = false;
     cudaEvent_t begun = nullptr, placed = nullptr, done = nullptr;
 
     // The waves of the run before and, if they were the same as those before them, all of them as one graph, which
@@ -277,6 +279,7 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.first_block = first.first_block;
     if (moves)
         wave.moves = {moves->moves, moves->first, moves->count};
+    wave.journal = encoder->has_journal ? encoder->journal.data : nullptr;
     wave.samples = encoder->samples.data + SAMPLE_COUNTERS(cells_of(moves)) * range.first;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
     wave.segment = encoder->states.data + range.first;
@@ -399,6 +402,15 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
 enum ulp_status cuda_encoder_plan(cuda_encoder *encoder, const cuda_plan *plan, void *stream) {
     take_plan(encoder, plan);
     return upload(encoder, plan->blocks, (cudaStream_t)stream);
+}
+
+static enum ulp_status upload_journal(cuda_encoder *encoder, const cuda_journal *journal, cudaStream_t stream) {
+    enum ulp_status status = journal ? encoder->journal.reserve(1) : ULP_OK;
+
+    encoder->has_journal = journal;
+    if (status || !journal)
+        return status;
+    return cuda_status(cudaMemcpyAsync(encoder->journal.data, journal, sizeof *journal, cudaMemcpyHostToDevice, stream));
 }
 
 // Twice the output, with what is in it.
@@ -561,9 +573,11 @@ static enum ulp_status run_waves(cuda_encoder *encoder, const std::vector<WaveRa
 }
 
 enum ulp_status cuda_encoder_start(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
-                                   uint64_t *sums, void *stream) {
+                                   const cuda_journal *journal, uint64_t *sums, void *stream) {
     enum ulp_status status = upload(encoder, blocks, (cudaStream_t)stream);
 
+    if (!status)
+        status = upload_journal(encoder, journal, (cudaStream_t)stream);
     if (!status)
         status = encoder->samples.reserve(SAMPLE_COUNTERS(cells_of(moves)) * encoder->segments.size());
     if (status)
@@ -598,9 +612,9 @@ enum ulp_status cuda_encoder_finish(cuda_encoder *encoder, cuda_segment_report *
 }
 
 enum ulp_status cuda_encoder_run(cuda_encoder *encoder, const cuda_block *blocks, const cuda_moves *moves,
-                                 uint64_t *sums, void *stream, cuda_segment_report *ret_reports,
-                                 const uint8_t **ret_output) {
-    enum ulp_status status = cuda_encoder_start(encoder, blocks, moves, sums, stream);
+                                 const cuda_journal *journal, uint64_t *sums, void *stream,
+                                 cuda_segment_report *ret_reports, const uint8_t **ret_output) {
+    enum ulp_status status = cuda_encoder_start(encoder, blocks, moves, journal, sums, stream);
 
     return status ? status : cuda_encoder_finish(encoder, ret_reports, ret_output);
 }

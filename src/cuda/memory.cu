@@ -95,6 +95,15 @@ extern "C" enum ulp_status cuda_clear(void *device, size_t bytes, void *stream) 
     return bytes ? cuda_status(cudaMemsetAsync(device, 0, bytes, (cudaStream_t)stream)) : ULP_OK;
 }
 
+__global__ static void store_word(volatile uint32_t *word, uint32_t value) {
+    *word = value;
+}
+
+extern "C" enum ulp_status cuda_set_word(uint32_t *word, uint32_t value, void *stream) {
+    launch(store_word, 1, 1, 0, (cudaStream_t)stream, word, value);
+    return cuda_status(cudaGetLastError());
+}
+
 extern "C" enum ulp_status cuda_wait(void *stream) {
     return cuda_status(cudaStreamSynchronize((cudaStream_t)stream));
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiled by nvcc for GPUs, and by a C++ compiler for tests/gpu/emulated.
 set(cuda_sources
+    cast.cu
     decode_apply.cu
     decode_payload.cu
     decode_scan.cu
@@ -16,6 +17,7 @@ set(cuda_sources
     encode_sort.cu
     encoder.cu
     gather_blocks.cu
+    journal.cu
     list_changes.cu
     memory.cu
     place.cu

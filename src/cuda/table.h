@@ -7,17 +7,19 @@
 #ifndef CUDA_TABLE_H
 #define CUDA_TABLE_H
 
+#include "cuda/cast.h"
 #include "cuda/decode.h"
 #include "cuda/decode_second.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/encode.h"
 #include "cuda/gather_blocks.h"
+#include "cuda/journal.h"
 #include "cuda/list_changes.h"
 #include "cuda/memory.h"
 #include "cuda/place.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
-#define CUDA_TABLE_VERSION 2u
+#define CUDA_TABLE_VERSION 3u
 #define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
 
 /* clang-format off */
@@ -66,14 +68,32 @@
     X(void, encoder_free, (struct cuda_encoder *encoder), (encoder), )                                                  \
     X(size_t, encoder_bytes, (const struct cuda_encoder *encoder), (encoder), return)                                   \
     X(enum ulp_status, encoder_run, (struct cuda_encoder *encoder, const struct cuda_block *blocks,                     \
-      const struct cuda_moves *moves, uint64_t *sums, void *stream, struct cuda_segment_report *ret_reports,            \
-      const uint8_t **ret_output), (encoder, blocks, moves, sums, stream, ret_reports, ret_output), return)       \
+      const struct cuda_moves *moves, const struct cuda_journal *journal, uint64_t *sums, void *stream,                 \
+      struct cuda_segment_report *ret_reports, const uint8_t **ret_output),                                             \
+      (encoder, blocks, moves, journal, sums, stream, ret_reports, ret_output), return)                                 \
     X(enum ulp_status, encoder_start, (struct cuda_encoder *encoder, const struct cuda_block *blocks,                   \
-      const struct cuda_moves *moves, uint64_t *sums, void *stream), (encoder, blocks, moves, sums, stream), return)    \
+      const struct cuda_moves *moves, const struct cuda_journal *journal, uint64_t *sums, void *stream),                \
+      (encoder, blocks, moves, journal, sums, stream), return)                                                          \
     X(enum ulp_status, encoder_finish, (struct cuda_encoder *encoder, struct cuda_segment_report *ret_reports,          \
       const uint8_t **ret_output), (encoder, ret_reports, ret_output), return)                                          \
     X(enum ulp_status, encoder_plan, (struct cuda_encoder *encoder, const struct cuda_plan *plan, void *stream),        \
-      (encoder, plan, stream), return)
+      (encoder, plan, stream), return)                                                                                \
+    X(enum ulp_status, set_word, (uint32_t *word, uint32_t value, void *stream), (word, value, stream), return)         \
+    X(enum ulp_status, cast_run, (const struct cuda_cast *cast, void *stream), (cast, stream), return)                  \
+    X(enum ulp_status, journal_count, (const struct cuda_plan *plan, const struct cuda_journal *older,                  \
+      const struct cuda_journal *newer, uint32_t *counts, void *stream), (plan, older, newer, counts, stream), return)  \
+    X(enum ulp_status, journal_merge, (const struct cuda_plan *plan, const struct cuda_journal *older,                  \
+      const struct cuda_journal *newer, const struct cuda_journal_room *to, void *stream),                              \
+      (plan, older, newer, to, stream), return)                                                                         \
+    X(enum ulp_status, journal_copy, (const struct cuda_plan *plan, const struct cuda_journal *newer,                   \
+      const struct cuda_journal_room *to, void *stream), (plan, newer, to, stream), return)                             \
+    X(enum ulp_status, journal_restore, (const struct cuda_plan *plan, const struct cuda_journal *journal,              \
+      void *stream), (plan, journal, stream), return)                                                                   \
+    X(enum ulp_status, journal_moves, (const struct cuda_plan *plan, const struct cuda_journal *journal,                \
+      decode_move *moves, void *stream), (plan, journal, moves, stream), return)                                        \
+    X(enum ulp_status, journal_list, (const struct cuda_plan *plan, const struct cuda_journal *journal,                 \
+      uint32_t first_block, uint32_t count, uint32_t limit, struct cuda_change *changes, uint32_t *found,               \
+      void *stream), (plan, journal, first_block, count, limit, changes, found, stream), return)
 /* clang-format on */
 
 struct cuda_table {

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "cuda/memory.h"
+#include "gpu/device_cast.h"
 #include "gpu/device_parts.h"
 #include "gpu/device_second.h"
 #include "gpu/on_host.h"
@@ -346,6 +347,8 @@ enum ulp_status device_apply_prepare_parts(struct device_weights *weights,
         device_weights_check_here(weights, "apply the patch to them with ulp_apply()");
 
     if (!status)
+        status = device_cast_none(weights, "taking a patch");
+    if (!status)
         status = device_weights_check(weights);
     if (!status && weights->second)
         status = check_whole(parts, count);
@@ -446,8 +449,10 @@ static enum ulp_status change_places(struct device_apply *apply) {
 
 static enum ulp_status swap(struct device_apply *apply) {
     struct device_weights *weights = apply->weights;
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status = device_cast_none(weights, "writing a patch");
 
+    if (!status)
+        status = device_weights_check(weights);
     if (status)
         return status;
     if (weights->second)

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cuda/memory.h"
+#include "gpu/device_cast.h"
+#include "gpu/device_journal.h"
 #include "gpu/part_diff.h"
 #include "gpu/round.h"
 #include "patch/diff.h"
@@ -50,9 +52,9 @@ static enum ulp_status run_in(struct making *making, struct cuda_encoder *encode
     if (!status && making->history)
         status = upload_moves(weights, room->memory, room->first, room->count, &moves);
     if (!status)
-        status =
-            cuda_encoder_run(encoder, round->plan->blocks, &moves, (uint64_t *)(void *)room->memory,
-                             weights->stream, reports, &round->coded);
+        status = cuda_encoder_run(
+            encoder, round->plan->blocks, &moves, making->journal ? &making->journal->device : NULL,
+            (uint64_t *)(void *)room->memory, weights->stream, reports, &round->coded);
     if (!status && whole)
         status = cuda_copy_out(making->output.table.sums, room->memory, bytes, weights->stream);
     return status ? status : cuda_wait(weights->stream);
@@ -186,38 +188,81 @@ static enum ulp_status table_of_options(const struct device_weights *weights,
     return table_for(of, options->regions, options->region_count, ret_table);
 }
 
+static const struct ulp_diff_options plain = {0};
+
+/* What is known of the child when its patch is complete. */
+struct child {
+    struct ulp_sum *sums; /* of each piece */
+    struct ulp_root *root;
+};
+
+static void tell_child(const struct making *making, const struct child *child) {
+    const size_t pieces = making->output.table.grid.piece_count;
+
+    if (pieces)
+        memcpy(child->sums, making->output.table.sums, pieces * sizeof *child->sums);
+    *child->root = making->output.table.child;
+}
+
+/* `child` is NULL if nobody asks. */
+static enum ulp_status make_patch(struct making *making, const struct ulp_tensor *new,
+                                  const struct ulp_diff_options *options,
+                                  const struct ulp_sink *sink, struct ulp_diff_report *ret_report,
+                                  const struct child *child) {
+    const uint64_t started = clock_monotonic_ns();
+    struct device_weights *weights = making->weights;
+    struct table table = {0};
+    enum ulp_status status = diff_options_check(options);
+
+    if (!status)
+        status = table_of_options(weights, options, &table);
+    if (status)
+        return status;
+    making->coder = options->coder;
+    making->pool = options->pool;
+    making->history = options->history && table.grid.whole && weights->weights->moves &&
+                      options->coder <= ULP_CODER_CONTEXT;
+    status = output_begin(sink, &table, &making->output);
+    if (!status)
+        status = make(making, new);
+    if (!status && child)
+        tell_child(making, child);
+    if (!status && ret_report) {
+        *ret_report = diff_report(&making->output);
+        ret_report->encode_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
+    }
+    output_release(&making->output);
+    return status;
+}
+
 enum ulp_status device_diff(struct device_weights *weights, const struct ulp_tensor *tensors,
                             size_t count, const struct ulp_diff_options *options,
                             const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
-    static const struct ulp_diff_options plain = {0};
-    const uint64_t started = clock_monotonic_ns();
     struct making making = {.weights = weights};
     struct ulp_tensor *new = NULL;
     struct arena arena = {0};
-    struct table table = {0};
-    enum ulp_status status = device_weights_check(weights);
+    enum ulp_status status = device_cast_none(weights, "comparing with another state");
 
-    options = options ? options : &plain;
+    if (!status)
+        status = device_weights_check(weights);
     if (!status)
         status = weights_match(weights->weights, tensors, count, &arena, &new);
     if (!status)
-        status = diff_options_check(options);
-    if (!status)
-        status = table_of_options(weights, options, &table);
-    if (!status) {
-        making.coder = options->coder;
-        making.pool = options->pool;
-        making.history = options->history && table.grid.whole && weights->weights->moves &&
-                         options->coder <= ULP_CODER_CONTEXT;
-        status = output_begin(sink, &table, &making.output);
-        if (!status)
-            status = make(&making, new);
-        if (!status && ret_report) {
-            *ret_report = diff_report(&making.output);
-            ret_report->encode_seconds = (double)(clock_monotonic_ns() - started) / 1e9;
-        }
-        output_release(&making.output);
-    }
+        status = make_patch(&making, new, options ? options : &plain, sink, ret_report, NULL);
     arena_release(&arena);
     return status;
+}
+
+enum ulp_status device_diff_journal(struct device_weights *weights,
+                                    const struct device_journal *journal,
+                                    const struct ulp_diff_options *options,
+                                    const struct ulp_sink *sink, struct ulp_diff_report *ret_report,
+                                    struct ulp_sum *ret_sums, struct ulp_root *ret_root) {
+    struct making making = {.weights = weights, .journal = journal};
+    const struct child child = {ret_sums, ret_root};
+
+    options = options ? options : &plain;
+    if (options->regions)
+        return fail(ULP_E_REGIONS, "what was cast goes into patches of all tensors");
+    return make_patch(&making, weights->weights->tensors, options, sink, ret_report, &child);
 }

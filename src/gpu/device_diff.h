@@ -18,4 +18,12 @@ enum ulp_status device_diff(struct device_weights *weights, const struct ulp_ten
                             size_t count, const struct ulp_diff_options *options,
                             const struct ulp_sink *sink, struct ulp_diff_report *ret_report);
 
+/* The same to the weights as they are, from what they were by a journal; `ret_sums`, one for each piece,
+ * and `ret_root` are those of the weights as they are. */
+enum ulp_status device_diff_journal(struct device_weights *weights,
+                                    const struct device_journal *journal,
+                                    const struct ulp_diff_options *options,
+                                    const struct ulp_sink *sink, struct ulp_diff_report *ret_report,
+                                    struct ulp_sum *ret_sums, struct ulp_root *ret_root);
+
 #endif

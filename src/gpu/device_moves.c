@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "cuda/memory.h"
 
+#include <string.h>
+
 /* The moves of a block are where its changes are. */
 static enum ulp_status find_blocks(const struct cuda_decode *decode, void *stream,
                                    struct device_moves *moves) {
@@ -27,8 +29,9 @@ static enum ulp_status find_blocks(const struct cuda_decode *decode, void *strea
     return device_status(status, "remembering moves");
 }
 
-enum ulp_status device_moves_make(const struct device_plan *plan, const struct cuda_decode *decode,
-                                  uint64_t changes, void *stream, struct device_moves **ret_moves) {
+/* None yet, with room for so many. */
+static enum ulp_status new_moves(const struct device_plan *plan, uint64_t changes,
+                                 struct device_moves **ret_moves) {
     struct device_moves *moves = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *moves, &moves);
 
@@ -40,10 +43,49 @@ enum ulp_status device_moves_make(const struct device_plan *plan, const struct c
     if (!status)
         status = room_take(&(struct room){0}, (size_t)changes * sizeof(decode_move), false,
                            &moves->room);
+    if (status) {
+        device_moves_free(moves);
+        return status;
+    }
+    *ret_moves = moves;
+    return ULP_OK;
+}
+
+enum ulp_status device_moves_of_journal(const struct device_plan *plan,
+                                        const struct device_journal *journal, void *stream,
+                                        struct device_moves **ret_moves) {
+    const uint32_t blocks = plan->device.block_count;
+    struct device_moves *moves = NULL;
+    enum ulp_status status = new_moves(plan, journal->entries, &moves);
+
+    if (status)
+        return status;
+    if (blocks) {
+        memcpy(moves->first, journal->first, blocks * sizeof *moves->first);
+        memcpy(moves->count, journal->count, blocks * sizeof *moves->count);
+    }
+    status = cuda_journal_moves(&plan->device, &journal->device,
+                                (decode_move *)(void *)moves->room.memory, stream);
     if (!status)
-        status = device_status(
-            cuda_decode_remember(decode, (decode_move *)(void *)moves->room.memory, stream),
-            "remembering moves");
+        status = cuda_wait(stream);
+    if (status) {
+        device_moves_free(moves);
+        return device_status(status, "remembering moves");
+    }
+    *ret_moves = moves;
+    return ULP_OK;
+}
+
+enum ulp_status device_moves_make(const struct device_plan *plan, const struct cuda_decode *decode,
+                                  uint64_t changes, void *stream, struct device_moves **ret_moves) {
+    struct device_moves *moves = NULL;
+    enum ulp_status status = new_moves(plan, changes, &moves);
+
+    if (status)
+        return status;
+    status = device_status(
+        cuda_decode_remember(decode, (decode_move *)(void *)moves->room.memory, stream),
+        "remembering moves");
     if (!status)
         status = find_blocks(decode, stream, moves);
     if (status) {

@@ -5,6 +5,7 @@
 #define GPU_DEVICE_MOVES_H
 
 #include "cuda/decode.h"
+#include "gpu/device_journal.h"
 #include "gpu/device_plan.h"
 
 struct device_moves {
@@ -16,6 +17,11 @@ struct device_moves {
 /* How the elements are about to move by what was decoded, `changes` of them. */
 enum ulp_status device_moves_make(const struct device_plan *plan, const struct cuda_decode *decode,
                                   uint64_t changes, void *stream, struct device_moves **ret_moves);
+
+/* How the elements have moved that the journal names, to what they are now. */
+enum ulp_status device_moves_of_journal(const struct device_plan *plan,
+                                        const struct device_journal *journal, void *stream,
+                                        struct device_moves **ret_moves);
 void device_moves_free(struct device_moves *moves); /* NULL is fine */
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cuda/decode_second.h"
 #include "cuda/memory.h"
+#include "gpu/device_cast.h"
 #include "patch/fit.h"
 
 #include <stdlib.h>
@@ -108,6 +109,8 @@ enum ulp_status device_second_attach(struct device_weights *weights,
     status = device_weights_check_here(weights, "only weights on the device have a second state");
     if (!status)
         status = weights_check_whole(weights->weights, "a second state");
+    if (!status)
+        status = device_cast_none(weights, "a second state");
     if (!status)
         status = device_weights_check(weights);
     if (!status)

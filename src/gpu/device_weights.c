@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cuda/digest_blocks.h"
 #include "cuda/memory.h"
+#include "gpu/device_cast.h"
 #include "gpu/device_second.h"
 #include "gpu/part_plan.h"
 #include "patch/table.h"
@@ -83,14 +84,17 @@ static enum ulp_status audit_second(struct device_weights *weights) {
 
 enum ulp_status device_weights_audit(struct device_weights *weights) {
     const struct grid *grid = &weights->weights->grid;
+    const struct ulp_sum *expected = device_cast_sums(weights);
     size_t piece = 0;
     enum ulp_status status =
         device_weights_check_here(weights, "digest them with ulp_weights_new() and compare roots");
 
     if (!status)
         status = device_weights_check(weights);
+    if (!status && !expected)
+        status = device_cast_none(weights, "an audit");
     if (!status)
-        status = find_changed(weights, &weights->plan, weights->weights->sums, &piece);
+        status = find_changed(weights, &weights->plan, expected, &piece);
     if (!status && piece < grid->piece_count)
         status = fail(ULP_E_WRONG_BASE,
                       "tensor %s is not what it was: something else wrote to it, or memory of "
@@ -109,8 +113,10 @@ enum ulp_status device_weights_check(struct device_weights *weights) {
     if (!status)
         status = cuda_wait(weights->stream);
     if (!status && poisoned)
-        return fail(ULP_E_POISONED, "the weights on the device stand between two states: a "
-                                    "patch was being written when something died. Load them anew");
+        return fail(ULP_E_POISONED,
+                    "the weights on the device stand between two states: a "
+                    "patch or a cast was being written when something died. Load them "
+                    "anew");
     return device_status(status, "reading whether the weights are whole");
 }
 
@@ -253,6 +259,7 @@ void device_weights_trim(struct device_weights *weights) {
     room_release(&weights->spare);
     room_release(&weights->spare_bytes);
     room_release(&weights->spare_arrays);
+    device_cast_trim(weights->cast);
     cuda_encoder_free(weights->encoder);
     weights->encoder = NULL;
     if (weights->windows)
@@ -271,6 +278,7 @@ void device_weights_forget(struct device_weights *weights) {
 void device_weights_free(struct device_weights *weights) {
     if (!weights)
         return;
+    device_cast_free(weights->cast);
     device_moves_free(weights->moves);
     device_second_free(weights->second);
     if (!weights->windows)

@@ -26,6 +26,8 @@ struct device_weights {
     void *stream;
     uint32_t *poisoned; /* see device_weights_new() */
     struct room own_flag;
+    struct device_cast *cast;                     /* NULL until something is cast */
+    uint32_t cast_pool;                           /* entries for that; 0: as many as usual */
     struct cuda_encoder *encoder;                 /* NULL until a patch is made */
     struct room spare, spare_bytes, spare_arrays; /* of the last patch: its own, and pinned */
     struct device_second *second;                 /* see device_second.h; NULL without */

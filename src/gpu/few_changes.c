@@ -25,7 +25,8 @@ static int by_place(const void *a, const void *b) {
 }
 
 static enum ulp_status list(struct device_weights *weights, const struct device_plan *plan,
-                            const struct cuda_segment *segment, struct listed *listed) {
+                            const struct cuda_segment *segment,
+                            const struct device_journal *journal, struct listed *listed) {
     const struct cuda_block *blocks = plan->blocks + segment->first_block;
     const size_t block_bytes = segment->blocks * sizeof *blocks;
     size_t bytes = 0;
@@ -40,7 +41,12 @@ static enum ulp_status list(struct device_weights *weights, const struct device_
     status = cuda_copy_in(room.memory + at_blocks, blocks, block_bytes, weights->stream);
     if (!status)
         status = cuda_clear(room.memory + at_count, sizeof listed->count, weights->stream);
-    if (!status)
+    if (!status && journal)
+        status = cuda_journal_list(&weights->plan.device, &journal->device, segment->first_block,
+                                   segment->blocks, CODE_FEW_CHANGES,
+                                   (struct cuda_change *)(void *)(room.memory + at_changes),
+                                   (uint32_t *)(void *)(room.memory + at_count), weights->stream);
+    else if (!status)
         status = cuda_list_changes((const struct cuda_block *)(void *)(room.memory + at_blocks),
                                    segment->blocks, segment->kind.width, CODE_FEW_CHANGES,
                                    (struct cuda_change *)(void *)(room.memory + at_changes),
@@ -80,13 +86,14 @@ static void lay_out(const struct device_plan *plan, const struct cuda_segment *s
 }
 
 enum ulp_status few_changes_code(struct device_weights *weights, const struct device_plan *plan,
-                                 size_t chunk, uint64_t changes, struct worker *worker) {
+                                 size_t chunk, const struct device_journal *journal,
+                                 uint64_t changes, struct worker *worker) {
     const struct cuda_segment *segment = &plan->segments[chunk];
     struct listed *listed = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *listed, &listed);
 
     if (!status)
-        status = list(weights, plan, segment, listed);
+        status = list(weights, plan, segment, journal, listed);
     if (!status && listed->count != changes)
         status = fail(ULP_E_USAGE, "the new weights change while they are being compared");
     if (!status)

@@ -6,8 +6,10 @@
 
 #include "gpu/device_weights.h"
 
-/* Of a segment of the plan, into worker->bytes; `changes` is how many there are, at most CODE_FEW_CHANGES. */
+/* Of a segment of the plan, into worker->bytes; `changes` is how many there are, at most
+ * CODE_FEW_CHANGES. With a journal they are those since, else NULL. */
 enum ulp_status few_changes_code(struct device_weights *weights, const struct device_plan *plan,
-                                 size_t chunk, uint64_t changes, struct worker *worker);
+                                 size_t chunk, const struct device_journal *journal,
+                                 uint64_t changes, struct worker *worker);
 
 #endif

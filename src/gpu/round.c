@@ -4,7 +4,10 @@
 #include "base/memory.h"
 #include "cuda/memory.h"
 #include "gpu/bring.h"
+#include "gpu/device_journal.h"
 #include "gpu/few_changes.h"
+
+#include <string.h>
 
 /* ---- what the device coded ---- */
 
@@ -124,6 +127,18 @@ static enum ulp_status code_with(struct making *making, const struct cuda_segmen
     return status;
 }
 
+/* With a journal: what they are now, and over that what it says. */
+static enum ulp_status bring_old(struct making *making, const struct round *round, size_t segment,
+                                 const uint8_t *new, uint8_t *old) {
+    const struct cuda_segment *of = &round->plan->segments[segment];
+
+    if (!making->journal)
+        return bring_elements(making->weights, round->plan, segment, BRING_OLD, old);
+    memcpy(old, new, (size_t)of->elements * of->kind.width);
+    return device_journal_overlay(making->journal, round->plan, segment, making->weights->stream,
+                                  old);
+}
+
 static enum ulp_status code_here(struct making *making, const struct round *round, size_t segment,
                                  struct worker *worker, uint8_t *old, uint8_t *new) {
     const struct cuda_segment *of = &round->plan->segments[segment];
@@ -131,7 +146,7 @@ static enum ulp_status code_here(struct making *making, const struct round *roun
     enum ulp_status status = bring_elements(making->weights, round->plan, segment, BRING_NEW, new);
 
     if (!status && old)
-        status = bring_elements(making->weights, round->plan, segment, BRING_OLD, old);
+        status = bring_old(making, round, segment, new, old);
     if (!status)
         status = worker_blocks(worker, of->blocks);
     if (!status)
@@ -179,7 +194,8 @@ static enum ulp_status put_few(struct making *making, const struct round *round,
         workers_take(workers, round->plan->segments[segment].elements, &worker);
 
     if (!status)
-        status = few_changes_code(making->weights, round->plan, segment, report->changes, worker);
+        status = few_changes_code(making->weights, round->plan, segment, making->journal,
+                                  report->changes, worker);
     if (!status && worker->bytes.used < report->bytes)
         status = output_chunk(&making->output, round->first + segment, worker->bytes.data,
                               worker->bytes.used, report->changes);

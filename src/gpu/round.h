@@ -13,6 +13,7 @@
 /* One patch on its way. */
 struct making {
     struct device_weights *weights;
+    const struct device_journal *journal; /* from what; NULL: from the weights */
     struct patch_output output;
     enum ulp_coder coder;
     bool history;

@@ -260,7 +260,7 @@ enum ulp_status window_open(struct windows *windows, struct window *window, size
     if (!status)
         status = window_copy_old(windows, window, pool);
     if (!status)
-        status = device_status(cuda_encoder_start(window->encoder, window->blocks, &moves,
+        status = device_status(cuda_encoder_start(window->encoder, window->blocks, &moves, NULL,
                                                   (uint64_t *)(void *)windows->sums.memory,
                                                   window->stream),
                                "comparing weights");

@@ -101,7 +101,7 @@ static void time_encoder(EncodeBench *bench, const char *what, cuda_encoder_opti
     if (cuda_encoder_new(&bench->plan, &options, &encoder))
         must(cudaErrorUnknown, "an encoder");
     float ms = best_ms([&] {
-        if (cuda_encoder_run(encoder, bench->blocks.data(), nullptr, bench->sums, nullptr, reports.data(), &output))
+        if (cuda_encoder_run(encoder, bench->blocks.data(), nullptr, nullptr, bench->sums, nullptr, reports.data(), &output))
             must(cudaErrorUnknown, "encoding");
     });
     for (const cuda_segment_report &report : reports) {

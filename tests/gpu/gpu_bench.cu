@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digest, diff and encode beside the limits of device memory, in one run: gpu_bench [LOG2_ELEMENTS]. Exit
+// Digest, diff, encode and cast beside the limits of device memory, in one run: gpu_bench [LOG2_ELEMENTS]. Exit
 // code 77 without a GPU. The follower's half is timed by gpu_decode_check.
 #include "cuda/digest.h"
 #include "gpu_bench.cuh"
@@ -32,5 +32,6 @@ int main(int argc, char **argv) {
     must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
     bench_digest(log2_elements, device_sum);
     encode_bench(log2_elements);
+    cast_bench_rows(log2_elements);
     return 0;
 }

@@ -62,6 +62,7 @@ __global__ static void read_all(const uint4 *from, size_t count, unsigned *sink)
 }
 
 void encode_bench(int log2_elements);
+void cast_bench_rows(int log2_elements);
 
 // Diff and encode from a snapshot in the host's memory, which is made a copy of `old`.
 extern "C" void host_bench(void *old, void *next, uint64_t elements);

@@ -24,6 +24,9 @@ void part_cases(uint64_t scale);
 /* The same where pieces of 2^24 elements end within a region. */
 void part_piece_cases(void);
 
+/* Patches at the cast. */
+void cast_cases(uint64_t scale);
+
 /* The recorded runs of tests/trace. */
 void trace_cases(const char *directory);
 

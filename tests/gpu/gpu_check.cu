@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU kernels against their CPU twins, bit for bit: gpu_check [SCALE [TRACES]]. Exit code 77 without a GPU, 1 on any difference.
+// `gpu_check cast [SCALE]` is for the casts alone, for tools that take their time.
 #include "cuda/digest.h"
 
 #include "gpu_bench.cuh"
 #include "gpu_cases.h"
 
+#include <cstring>
 #include <vector>
 
 extern "C" void digest_add(const void *data, size_t bytes, uint64_t first_word, struct ulp_sum *sum);
@@ -64,6 +66,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "gpu_check: no GPU\n");
         return 77;
     }
+    if (argc > 1 && strcmp(argv[1], "cast") == 0) {
+        cast_cases(argc > 2 ? strtoull(argv[2], nullptr, 10) : 1);
+        return 0;
+    }
     must(cudaMalloc((void **)&device_sum, 2 * sizeof *device_sum), "allocating");
     check_digest(device_sum);
     const uint64_t scale = argc > 1 ? strtoull(argv[1], nullptr, 10) : 100;
@@ -73,6 +79,7 @@ int main(int argc, char **argv) {
     host_cases(scale);
     part_cases(scale < 20 ? scale : 20);
     part_piece_cases();
+    cast_cases(scale);
     trace_cases(argc > 2 ? argv[2] : "tests/trace");
     if (scale >= 100) // it takes a minute or so
         pairs_check();

@@ -170,7 +170,12 @@ static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
     return cudaSuccess;
 }
 
+// More bytes than this are not to be had at once; 0: as many as there are.
+extern "C" size_t emulate_memory_most;
+
 template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t bytes) {
+    if (emulate_memory_most && bytes > emulate_memory_most)
+        return cudaErrorMemoryAllocation;
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }

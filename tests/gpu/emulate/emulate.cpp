@@ -18,6 +18,7 @@ dim3 blockDim, gridDim;
 unsigned emulate_launches_left = UINT_MAX;
 cudaError_t emulate_error;
 cudaGraph_t emulate_capture;
+size_t emulate_memory_most;
 
 namespace {
 

@@ -137,6 +137,7 @@ static void test_two_states(void **unused) {
     assert_int_equal(ulp_cuda_apply_commit(apply, NULL), ULP_OK);
     assert_memory_equal(sets[1], new_weights, sizeof before);
     assert_int_equal(ulp_cuda_weights_audit(weights), ULP_OK);
+    assert_int_equal(ulp_cuda_cast(weights, &new, 1), ULP_E_USAGE);
     ulp_cuda_apply_free(apply);
     ulp_patch_free(patch);
     ulp_cuda_weights_free(weights);
@@ -176,6 +177,7 @@ static void test_a_step_from_the_host(void **unused) {
         ulp_patch_free(patch);
     }
     assert_int_equal(ulp_cuda_weights_double(weights, &new, 1, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast(weights, &new, 1), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_audit(weights), ULP_E_USAGE);
     assert_non_null(strstr(ulp_last_error(), "host"));
     ulp_cuda_weights_trim(weights);
@@ -236,10 +238,52 @@ static void test_a_tile(void **unused) {
     ulp_cuda_weights_root(tile, &root);
     assert_memory_equal(&root, &child, sizeof root);
     assert_int_equal(ulp_cuda_weights_audit(tile), ULP_OK);
+    assert_int_equal(ulp_cuda_cast(tile, &new, 1), ULP_E_REGIONS);
+    assert_int_equal(ulp_cuda_weights_double(tile, &new, 1, NULL), ULP_E_REGIONS);
     ulp_cuda_apply_free(apply);
     ulp_patch_free(patch);
     ulp_cuda_weights_free(tile);
     ulp_cuda_weights_free(whole);
+    ulp_weights_free(twin);
+}
+
+/* Two casts, of which one patch is lost, as the public header has it. */
+static void test_casts(void **unused) {
+    static float masters[ELEMENTS];
+    static struct bytes made, expected;
+    static uint16_t base[ELEMENTS];
+    const struct ulp_tensor to = tensor_of(old_weights), from = tensor_of(base);
+    struct ulp_tensor master = to;
+    const struct ulp_sink to_made = {append, &made}, to_expected = {append, &expected};
+    struct ulp_cuda_weights *weights = NULL;
+    struct ulp_weights *twin = NULL;
+
+    (void)unused;
+    master.dtype = "F32";
+    master.data = masters;
+    master.bytes = 0;
+    assert_int_equal(ulp_tensor_measure(&master), ULP_OK);
+    memcpy(base, old_weights, sizeof base);
+    assert_int_equal(ulp_weights_new(&from, 1, NULL, NULL, &twin), ULP_OK);
+    assert_int_equal(ulp_cuda_weights_new(&to, 1, NULL, NULL, &weights), ULP_OK);
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        masters[i] = (float)i;
+    assert_int_equal(ulp_cuda_cast(weights, &master, 1), ULP_OK);
+    assert_int_equal(old_weights[257], 0x4380); /* half-way, to even */
+    assert_int_equal(old_weights[259], 0x4382);
+    assert_int_equal(ulp_cuda_cast_diff(weights, NULL, &to_made, NULL), ULP_OK);
+    for (uint32_t i = 0; i < ELEMENTS; i += 30)
+        masters[i] += 100;
+    assert_int_equal(ulp_cuda_cast(weights, &master, 1), ULP_OK);
+    made.used = 0;
+    assert_int_equal(ulp_cuda_cast_diff(weights, NULL, &to_made, NULL), ULP_OK);
+    assert_int_equal(ulp_diff(twin, &to, 1, NULL, &to_expected, NULL), ULP_OK);
+    assert_int_equal(made.used, expected.used);
+    assert_memory_equal(made.data, expected.data, made.used);
+    assert_int_equal(ulp_cuda_cast_undo(weights), ULP_OK);
+    assert_memory_equal(old_weights, base, sizeof base);
+    assert_int_equal(ulp_cuda_cast_commit(weights), ULP_E_USAGE);
+    ulp_cuda_weights_free(weights);
     ulp_weights_free(twin);
 }
 
@@ -253,6 +297,10 @@ static void test_arguments(void **unused) {
     assert_int_equal(ulp_cuda_apply_prepare_parts(NULL, &hole, 1, NULL, NULL, &apply), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_double(NULL, NULL, 0, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_new(NULL, 1, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast(NULL, NULL, 0), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_diff(NULL, NULL, NULL, NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_commit(NULL), ULP_E_USAGE);
+    assert_int_equal(ulp_cuda_cast_undo(NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_weights_on_host(NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_diff(NULL, NULL, 0, NULL, NULL, NULL), ULP_E_USAGE);
     assert_int_equal(ulp_cuda_apply(NULL, NULL, NULL, NULL), ULP_E_USAGE);
@@ -271,6 +319,7 @@ int main(void) {
         cmocka_unit_test(test_a_step_from_the_host),
         cmocka_unit_test(test_a_tile_on_the_host),
         cmocka_unit_test(test_a_tile),
+        cmocka_unit_test(test_casts),
         cmocka_unit_test(test_arguments),
     };
 

@@ -37,8 +37,8 @@ extern "C" {
  * it.
  *
  * ulp_publisher_publish() takes tensors on the device, others than `published` (ULP_E_OVERLAP). They are
- * only read, and may change when it returns. What is done to the publisher's copy is done between: the
- * patch is decoded against it before the record is added, which then costs the copy one short write.
+ * only read, and may change when it returns. The patch is decoded against the publisher's copy and
+ * verified before the record is added; then the copy takes it, in one short write.
  * ulp_publisher_publish_model() is for other publishers: ULP_E_USAGE. ulp_publisher_anchor() brings the
  * state to the host piece by piece, twice, through 16 MiB of pinned memory.
  *

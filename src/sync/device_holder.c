@@ -191,22 +191,19 @@ static enum ulp_status prepare(struct device_holder *d, const struct work *work,
     const struct ulp_apply_options options = {.pool = work->options->pool,
                                               .progress = work->options->progress,
                                               .remember = remembers(step->way)};
-    const uint64_t started = clock_monotonic_ns();
-    enum ulp_status status;
 
     if (step->count != 1)
         return fail(ULP_E_REGIONS,
                     "this run is published in %zu tiles; weights on a device take "
                     "whole patches. Follow it in memory, or publish it whole",
                     step->count);
-    status = device_apply_prepare(d->weights, step->patches[0], &options, ret_apply);
-    work_spent(&work->report->phases.decode_ns, started);
-    return status;
+    return device_apply_prepare(d->weights, step->patches[0], &options, ret_apply);
 }
 
 static enum ulp_status device_step(struct holder *holder, const struct work *work,
                                    const struct step *step) {
     struct device_holder *d = self_of(holder);
+    const uint64_t started = clock_monotonic_ns();
     enum ulp_status status = ULP_OK;
 
     if (d->own && step->count == 1 && step->patches[0] == d->owned) {
@@ -215,6 +212,7 @@ static enum ulp_status device_step(struct holder *holder, const struct work *wor
     } else {
         drop_own(d);
         status = prepare(d, work, step, &d->apply);
+        work_spent(&work->report->phases.decode_ns, started);
     }
     if (!status)
         stage(d, step->way->to, &step->patches[0]->table.child, remembers(step->way));

@@ -22,8 +22,8 @@ struct cuda_encoder_options {
     /* Device memory for changes on their way, as a share of the state's bytes in thousandths; 0: 35.
      * Where more changes than that has room for, the work is done in more and smaller waves. */
     unsigned memory_share;
-    unsigned waves;    /* so many; 0: as many as the memory asks for */
-    unsigned pipeline; /* waves on their way at the same time; 0: as many as there can be */
+    unsigned waves;    /* so many, of equal size; 0: as many as the memory asks for */
+    unsigned pipeline; /* waves on their way at the same time, at most four; 0: three */
 };
 
 /* Of one segment. */

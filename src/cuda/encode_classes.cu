@@ -7,7 +7,7 @@
 #define SAMPLE_RUN 2048u
 #define SAMPLE_ELEMENTS (1u << 19)
 
-#define CHOOSE_THREADS 256u // as many registers as one block of the scan has, so that it finds room beside scans
+#define CHOOSE_THREADS 512u
 #define PRICE_LANES 8u // that price one pair
 #define TEAMS (CHOOSE_THREADS / PRICE_LANES)
 #define GROUPS_MAX 128u

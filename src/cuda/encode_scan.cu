@@ -3,8 +3,8 @@
 //
 // One thread block per block of the grid, tile after tile. Of all elements the classes are counted, at
 // three sizes: in octets, in chunks of eight octets, in groups of sixteen chunks. So a change, of which
-// there are few, finds its rank with some additions. The elements themselves go through registers; who
-// handles a change loads its octet again, which the cache still has.
+// there are few, finds its rank with some additions. The elements themselves go through registers; octets
+// with changes are kept in shared memory for whoever handles those.
 #include "cuda/encode.cuh"
 
 #include "cuda/encode_journal.cuh"

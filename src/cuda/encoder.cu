@@ -31,11 +31,13 @@ struct WaveRange {
 
 // What a wave works in. There are several, so that the waits of one wave are filled with the work of others.
 struct WaveMemory {
+    DeviceArray<uint32_t> samples;
+    DeviceArray<SegmentState> segments;
     DeviceArray<BlockState> blocks;
     DeviceArray<uint8_t> slots;
     DeviceArray<uint32_t> pages, large;
     DeviceArray<uint32_t> counters; // COUNTERS: slots used, overflow, large blocks
-    cudaStream_t stream = nullptr; // of what follows the scan: short kernels, which go first
+    cudaStream_t stream = nullptr; // of all stages but the scan: short kernels, which go first
     cudaStream_t beside = nullptr; // of such as others do not wait for
     cudaStream_t scan = nullptr;
     cudaEvent_t step = nullptr; // from one to the other
@@ -50,7 +52,7 @@ struct WaveMemory {
     }
 
     size_t bytes() const {
-        return blocks.bytes() + slots.bytes() + pages.bytes() + large.bytes();
+        return samples.bytes() + segments.bytes() + blocks.bytes() + slots.bytes() + pages.bytes() + large.bytes();
     }
 };
 
@@ -72,9 +74,6 @@ struct cuda_encoder {
     DeviceArray<cuda_segment> device_segments;
     DeviceArray<cuda_block> device_blocks;
     WaveMemory memory[PIPELINE];
-    DeviceArray<uint32_t> samples; // of all waves, so that classes are chosen long before they are needed
-    DeviceArray<SegmentState> states;
-    cudaStream_t classes = nullptr;
     DeviceArray<uint8_t> output;
     DeviceArray<cuda_segment_report> reports;
     DeviceArray<unsigned long long> no_sums; // where a repeated wave adds to
@@ -91,8 +90,6 @@ struct cuda_encoder {
     ~cuda_encoder() {
         if (graph)
             cudaGraphExecDestroy(graph);
-        if (classes)
-            cudaStreamDestroy(classes);
         for (cudaEvent_t event : {begun, placed, done}) {
             if (event)
                 cudaEventDestroy(event);
@@ -102,8 +99,7 @@ struct cuda_encoder {
 
 size_t cuda_encoder_bytes(const cuda_encoder *encoder) {
     size_t bytes = encoder->device_segments.bytes() + encoder->device_blocks.bytes() + encoder->output.bytes() +
-                   encoder->reports.bytes() + encoder->no_sums.bytes() + encoder->samples.bytes() +
-                   encoder->states.bytes();
+                   encoder->reports.bytes() + encoder->no_sums.bytes();
 
     for (const WaveMemory &memory : encoder->memory)
         bytes += memory.bytes();
@@ -147,7 +143,6 @@ enum ulp_status cuda_encoder_new(const cuda_plan *plan, const cuda_encoder_optio
     cudaEventCreateWithFlags(&encoder->placed, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&encoder->done, cudaEventDisableTiming);
     cudaDeviceGetStreamPriorityRange(&last, &first);
-    cudaStreamCreateWithPriority(&encoder->classes, cudaStreamNonBlocking, first);
     for (WaveMemory &memory : encoder->memory) {
         cudaStreamCreateWithPriority(&memory.stream, cudaStreamNonBlocking, first);
         cudaStreamCreateWithPriority(&memory.beside, cudaStreamNonBlocking, first);
@@ -193,7 +188,7 @@ static size_t slots_for(const cuda_encoder *encoder, const WaveRange &wave) {
     return (size_t)std::max<uint64_t>(slots, only.elements / MANY_OF + 1 + unused);
 }
 
-static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wave, WaveMemory *memory) {
+static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wave, uint32_t cells, WaveMemory *memory) {
     const unsigned width = encoder->segments[wave.first].kind.width;
     size_t blocks = 0;
 
@@ -201,6 +196,10 @@ static enum ulp_status reserve(const cuda_encoder *encoder, const WaveRange &wav
         blocks += encoder->segments[s].blocks;
     enum ulp_status status = memory->slots.reserve(slots_for(encoder, wave) * slot_bytes(width) + POOL_SLACK);
 
+    if (!status)
+        status = memory->samples.reserve(SAMPLE_COUNTERS(cells) * wave.count);
+    if (!status)
+        status = memory->segments.reserve(wave.count);
     if (!status)
         status = memory->blocks.reserve(blocks);
     if (!status)
@@ -238,12 +237,10 @@ static void go_on(cudaStream_t from, cudaStream_t to, cudaEvent_t step) {
 
 // Segments follow each other in the output, so a wave places its own when the one before has. Scans take the
 // whole GPU, and whatever else has to be done goes in front of them.
-template <unsigned W>
-static void run_stages(const Wave &wave, const WaveMemory &memory, cudaStream_t classes, cudaEvent_t placed) {
+template <unsigned W> static void run_stages(const Wave &wave, const WaveMemory &memory, cudaEvent_t placed) {
     const cudaStream_t stream = memory.stream;
 
-    encode_classes<W>(wave, classes);
-    go_on(classes, memory.scan, memory.step);
+    encode_classes<W>(wave, stream);
     go_on(stream, memory.scan, memory.step);
     encode_scan<W>(wave, memory.scan);
     go_on(memory.scan, stream, memory.step);
@@ -280,9 +277,9 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     if (moves)
         wave.moves = {moves->moves, moves->first, moves->count};
     wave.journal = encoder->has_journal ? encoder->journal.data : nullptr;
-    wave.samples = encoder->samples.data + SAMPLE_COUNTERS(cells_of(moves)) * range.first;
+    wave.samples = memory.samples.data;
     wave.cells = wave.moves.moves ? CELLS : EXPONENT_CELLS;
-    wave.segment = encoder->states.data + range.first;
+    wave.segment = memory.segments.data;
     wave.block = memory.blocks.data;
     wave.slots = memory.slots.data;
     wave.pages = memory.pages.data;
@@ -302,17 +299,17 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
 static void run_wave(const cuda_encoder *encoder, const Wave &wave, unsigned width, const WaveMemory &memory) {
     const cudaStream_t stream = memory.stream;
 
-    cudaMemsetAsync(wave.segment, 0, sizeof(SegmentState) * wave.segment_count, encoder->classes);
+    cudaMemsetAsync(wave.segment, 0, sizeof(SegmentState) * wave.segment_count, stream);
     cudaMemsetAsync(wave.block, 0, sizeof(BlockState) * wave.block_count, stream);
     cudaMemsetAsync(wave.slots_used, 0, COUNTERS * sizeof *wave.slots_used, stream);
     if (width == 1)
-        run_stages<1>(wave, memory, encoder->classes, encoder->placed);
+        run_stages<1>(wave, memory, encoder->placed);
     else if (width == 2)
-        run_stages<2>(wave, memory, encoder->classes, encoder->placed);
+        run_stages<2>(wave, memory, encoder->placed);
     else if (width == 4)
-        run_stages<4>(wave, memory, encoder->classes, encoder->placed);
+        run_stages<4>(wave, memory, encoder->placed);
     else
-        run_stages<8>(wave, memory, encoder->classes, encoder->placed);
+        run_stages<8>(wave, memory, encoder->placed);
     launch(report_segments, (wave.segment_count + REPORT_THREADS - 1) / REPORT_THREADS, REPORT_THREADS, 0, stream, wave,
            encoder->reports.data);
 }
@@ -377,8 +374,6 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
         status = encoder->device_blocks.reserve(encoder->blocks.size());
     if (!status)
         status = encoder->reports.reserve(encoder->segments.size());
-    if (!status)
-        status = encoder->states.reserve(encoder->segments.size());
     if (!status)
         status = encoder->output_used.reserve(1);
     if (!status)
@@ -456,7 +451,7 @@ static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::
 
 static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, const cuda_moves *moves) {
     WaveMemory *memory = &encoder->memory[0];
-    enum ulp_status status = reserve(encoder, range, memory);
+    enum ulp_status status = reserve(encoder, range, cells_of(moves), memory);
 
     if (status)
         return status;
@@ -495,7 +490,8 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
 static enum ulp_status make_waves(cuda_encoder *encoder, const std::vector<WaveRange> &ranges, const cuda_moves *moves,
                                   uint64_t *sums, std::vector<Wave> *waves) {
     for (size_t i = 0; i < ranges.size(); i++) {
-        enum ulp_status status = reserve(encoder, ranges[i], &encoder->memory[i % pipeline(encoder)]);
+        enum ulp_status status =
+            reserve(encoder, ranges[i], cells_of(moves), &encoder->memory[i % pipeline(encoder)]);
 
         if (status)
             return status;
@@ -510,7 +506,6 @@ static void enqueue_waves(cuda_encoder *encoder, const std::vector<WaveRange> &r
                           cudaStream_t stream) {
     cudaEventRecord(encoder->begun, stream);
     cudaEventRecord(encoder->placed, stream);
-    cudaStreamWaitEvent(encoder->classes, encoder->begun, 0);
     for (WaveMemory &memory : encoder->memory) {
         if (memory.stream != stream)
             cudaStreamWaitEvent(memory.stream, encoder->begun, 0);
@@ -578,8 +573,6 @@ enum ulp_status cuda_encoder_start(cuda_encoder *encoder, const cuda_block *bloc
 
     if (!status)
         status = upload_journal(encoder, journal, (cudaStream_t)stream);
-    if (!status)
-        status = encoder->samples.reserve(SAMPLE_COUNTERS(cells_of(moves)) * encoder->segments.size());
     if (status)
         return status;
     encoder->started = cut_waves(encoder);

@@ -243,7 +243,7 @@ static void all_cases(uint64_t scale) {
     const struct shape one = {"BF16", 60000 * scale};
     const struct shape kinds[] = {{"BF16", 250000}, {"F16", 249000}, {"U16", 251000}};
     const struct shape three[] = {
-        {"BF16", 20000 * scale}, {"BF16", 21000 * scale}, {"BF16", 22000 * scale}};
+        {"BF16", 55000 * scale}, {"BF16", 54000 * scale}, {"BF16", 53000 * scale}};
     const struct cuda_encoder_options narrow = {1, 1, 1};
     struct shape tiny[700], mixed[16];
 

@@ -24,13 +24,15 @@
 // The changes of a block that are sorted at once, as many as shared memory holds; a segment with a block
 // that has more is left to the CPU, and so is one in which an eighth of the elements changes.
 template <unsigned W> constexpr uint32_t SORT_LARGE = W == 8 ? 12288 : W == 4 ? 16384 : 24576;
-#define SORT_SMALL 4096u // most blocks have fewer changes, and are sorted several to a processor
+// Most blocks have far fewer, and are sorted several to a processor, in as much room as the run before asks for.
+#define SORT_SMALL 4096u
+#define SORT_MEDIUM 8192u
 #define MANY_OF 8u
 
 // What did not fit; the wave has to be repeated.
 #define FULL_POOL 2u
 #define FULL_OUTPUT 4u
-#define FULL_SORT 8u // a block has more than SORT_SMALL changes, and nobody was called to sort those
+#define FULL_SORT 8u // a block has more than `sort_room` changes, and nobody was called to sort those
 
 // Changes are listed on pages that are handed out as they are needed; the last page of a block is as short
 // as the block leaves it. A block that needs more pages than this has more changes than can be sorted.
@@ -71,7 +73,7 @@ struct SegmentState {
     uint32_t column_bits[2 * CLASSES + 1]; // 0: it is not written
     uint32_t header_bytes;
     uint32_t elsewhere; // to be coded by the CPU
-    uint32_t largest_block; // changes, where they are more than SORT_SMALL
+    uint32_t largest_block; // changes of the block that has most
     uint64_t changes;
     uint64_t payload_bytes;
     uint64_t checksum;
@@ -190,9 +192,10 @@ struct Wave {
     uint32_t *slots_used;
     uint32_t slot_limit;
 
-    uint32_t *large; // blocks with more than SORT_SMALL changes
+    uint32_t sort_room; // changes of a block: SORT_SMALL or SORT_MEDIUM ...
+    uint32_t *large;    // ... blocks with more ...
     uint32_t *large_count;
-    uint32_t sort_large; // somebody sorts them
+    uint32_t sort_large; // ... and whether somebody sorts those
 
     unsigned long long *sums; // two lanes for each piece of the plan: what is added to them
     uint8_t *output;

@@ -32,7 +32,7 @@ struct cuda_segment_report {
     uint64_t offset, bytes; /* in the output; 0 bytes if nothing changes, or `elsewhere` */
     uint64_t checksum;      /* of the bytes */
     uint32_t elsewhere;     /* so much changes that the CPU has to code it */
-    uint32_t largest_block; /* changes of the block that has most, if they are many; else 0 */
+    uint32_t largest_block; /* changes of the block that has most */
 };
 
 /* How the elements moved in the patch before: those of block b are `count[b]` from first[b] on,

@@ -555,7 +555,6 @@ template <unsigned W, bool JOURNAL> __device__ static __forceinline__ void clear
 
 // A block with many changes: who sorts it, if anybody.
 template <unsigned W> __device__ static __forceinline__ void report_large(const Wave &wave, SegmentState *segment, uint32_t changes) {
-    atomicMax(&segment->largest_block, changes);
     if (changes > SORT_LARGE<W>)
         atomicOr(&segment->elsewhere, 1u);
     else if (wave.sort_large)
@@ -571,9 +570,11 @@ __device__ static __forceinline__ void report(const Scan<W, JOURNAL> &scan, uint
 
     if (threadIdx.x == 0) {
         to.changed = changes;
-        if (changes)
+        if (changes) {
             atomicAdd((unsigned long long *)&scan.wave.segment[s].changes, (unsigned long long)changes);
-        if (changes > SORT_SMALL)
+            atomicMax(&scan.wave.segment[s].largest_block, changes);
+        }
+        if (changes > scan.wave.sort_room)
             report_large<W>(scan.wave, &scan.wave.segment[s], changes);
     }
     if (threadIdx.x < CLASSES)

@@ -240,8 +240,8 @@ __device__ static bool is_wanted(const Wave &wave, uint32_t b, SortShared<W, ROO
     return shared->wanted;
 }
 
-template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_small(Wave wave) {
-    typedef SortShared<W, SORT_SMALL> Shared;
+template <unsigned W, uint32_t ROOM> __global__ static void __launch_bounds__(THREADS) sort_each(Wave wave) {
+    typedef SortShared<W, ROOM> Shared;
     DYNAMIC_SHARED(Shared, shared);
 
     if (is_wanted(wave, blockIdx.x, shared))
@@ -261,7 +261,10 @@ template <unsigned W> __global__ static void __launch_bounds__(THREADS) sort_lar
 
 // The large ones take the memory of whole processors, so nobody is called for them without need.
 template <unsigned W> void encode_sort(const Wave &wave, cudaStream_t stream) {
-    launch(sort_small<W>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_SMALL>), stream, wave);
+    if (wave.sort_room == SORT_SMALL)
+        launch(sort_each<W, SORT_SMALL>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_SMALL>), stream, wave);
+    else
+        launch(sort_each<W, SORT_MEDIUM>, wave.block_count, THREADS, sizeof(SortShared<W, SORT_MEDIUM>), stream, wave);
     if (wave.sort_large)
         launch(sort_large<W>, wave.block_count < LARGE_BLOCKS ? wave.block_count : LARGE_BLOCKS, THREADS,
                sizeof(SortShared<W, SORT_LARGE<W>>), stream, wave);

@@ -62,7 +62,7 @@ struct cuda_encoder {
     uint32_t pieces;
     uint64_t state_bytes;
     std::vector<uint64_t> last_changes; // of the run before, by segment: the next one will not be far
-    bool sort_large = true;             // some block had many, or nothing is known
+    uint32_t largest_block = UINT32_MAX; // likewise: changes of the block that had most; or nothing is known
     cuda_encoder_options options;
     bool plan_is_new = true; // not on the device yet
 
@@ -127,7 +127,7 @@ static void take_plan(cuda_encoder *encoder, const cuda_plan *plan) {
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
     encoder->last_changes.clear();
-    encoder->sort_large = true;
+    encoder->largest_block = UINT32_MAX;
     encoder->plan_is_new = true;
 }
 
@@ -287,7 +287,10 @@ static Wave wave_of(const cuda_encoder *encoder, const WaveRange &range, const c
     wave.slot_limit = (uint32_t)slots_for(encoder, range);
     wave.large = memory.large.data;
     wave.large_count = memory.counters.data + 2;
-    wave.sort_large = encoder->sort_large;
+    const uint64_t largest = (uint64_t)encoder->largest_block * ROOM_FOR_MORE;
+
+    wave.sort_room = largest <= SORT_SMALL ? SORT_SMALL : SORT_MEDIUM;
+    wave.sort_large = largest > SORT_MEDIUM;
     wave.sums = (unsigned long long *)sums;
     wave.output = encoder->output.data;
     wave.output_limit = encoder->output.count - OUTPUT_SLACK;
@@ -474,7 +477,7 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
         waiting.pop_back();
         if (reports[wave.first].elsewhere & FULL_OUTPUT)
             status = grow_output(encoder, stream);
-        encoder->sort_large = true;
+        encoder->largest_block = UINT32_MAX;
         if (!status)
             status = run_again(encoder, wave, moves);
         if (!status)
@@ -586,10 +589,10 @@ enum ulp_status cuda_encoder_start(cuda_encoder *encoder, const cuda_block *bloc
 // What the next run can expect.
 static void remember(cuda_encoder *encoder, const cuda_segment_report *reports) {
     encoder->last_changes.resize(encoder->segments.size());
-    encoder->sort_large = false;
+    encoder->largest_block = 0;
     for (size_t i = 0; i < encoder->segments.size(); i++) {
         encoder->last_changes[i] = reports[i].changes;
-        encoder->sort_large |= reports[i].largest_block != 0;
+        encoder->largest_block = std::max(encoder->largest_block, reports[i].largest_block);
     }
 }
 

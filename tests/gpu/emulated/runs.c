@@ -213,6 +213,7 @@ static void test_taking_turns(void **unused) {
         if (i % 2)
             assert_worker_follows(&worker, &t);
     }
+    assert_worker_follows(&worker, &t);
     assert_same_tensors(&worker.state, &t.state);
     assert_follows(&t, "f");
     worker_free(&worker);

@@ -117,17 +117,31 @@ static bool same_widths(const std::vector<cuda_segment> &segments, const cuda_pl
                       [](const cuda_segment &x, const cuda_segment &y) { return x.kind.width == y.kind.width; });
 }
 
+// What the segments before had is about what others of the same state have.
+static void expect_as_before(cuda_encoder *encoder, const cuda_plan *plan) {
+    uint64_t changes = 0, elements = 1;
+
+    if (encoder->last_changes.empty())
+        return;
+    for (size_t i = 0; i < encoder->segments.size(); i++) {
+        changes += encoder->last_changes[i];
+        elements += encoder->segments[i].elements;
+    }
+    encoder->last_changes.resize(plan->segment_count);
+    for (size_t i = 0; i < plan->segment_count; i++)
+        encoder->last_changes[i] = (uint64_t)((double)plan->segments[i].elements * (double)changes / (double)elements);
+}
+
 static void take_plan(cuda_encoder *encoder, const cuda_plan *plan) {
     if (!same_widths(encoder->segments, plan))
         encoder->before.clear();
+    expect_as_before(encoder, plan);
     encoder->segments.assign(plan->segments, plan->segments + plan->segment_count);
     encoder->blocks.assign(plan->blocks, plan->blocks + plan->block_count);
     encoder->pieces = plan->piece_count;
     encoder->state_bytes = 0;
     for (const cuda_segment &segment : encoder->segments)
         encoder->state_bytes += (uint64_t)segment.elements * segment.kind.width;
-    encoder->last_changes.clear();
-    encoder->largest_block = UINT32_MAX;
     encoder->plan_is_new = true;
 }
 

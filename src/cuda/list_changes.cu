@@ -19,10 +19,10 @@ __global__ static void __launch_bounds__(THREADS)
 #pragma unroll
         for (uint32_t i = 0; i < OCTET; i++) {
             if (old.at(i) != next.at(i)) {
-                uint32_t at = atomicAdd(found, 1u);
+                uint32_t at = atomicAdd(&found[block.segment], 1u);
 
                 if (at < limit)
-                    changes[at] = {(uint64_t)next.at(i), blockIdx.x, OCTET * octet + i};
+                    changes[(size_t)limit * block.segment + at] = {(uint64_t)next.at(i), block.index, OCTET * octet + i};
             }
         }
     }

@@ -16,8 +16,12 @@ struct cuda_change {
     uint32_t block, position;
 };
 
-/* Lists the first `limit` that are met, in any order, and counts all of them at `found`, which is zero
- * before. All device memory; the blocks are of elements of `width` bytes. Enqueued on `stream`. */
+/*
+ * Lists of changes, one for each segment that the blocks name: the first `limit` that are met, in any
+ * order, from changes[limit * segment] on, and how many there are at found[segment], which is zero before. A
+ * change names its block by the number in its segment. All device memory; the blocks are of elements of
+ * `width` bytes. Enqueued on `stream`.
+ */
 enum ulp_status cuda_list_changes(const struct cuda_block *blocks, uint32_t count, uint32_t width,
                                   uint32_t limit, struct cuda_change *changes, uint32_t *found,
                                   void *stream);

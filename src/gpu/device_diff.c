@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#define LARGE_ROUNDS 4u /* windows that a state is at least, for taking them */
+
 /* ---- a round on the device ---- */
 
 /* What a run works in, in device memory: the sums, and behind them where the moves of each block are. */
@@ -106,7 +108,7 @@ static enum ulp_status make_encoder(struct device_weights *weights) {
     return weights->encoder ? ULP_OK : cuda_encoder_new(&plan, NULL, &weights->encoder);
 }
 
-static enum ulp_status make_whole(struct making *making) {
+static enum ulp_status make_at_once(struct making *making) {
     struct device_weights *weights = making->weights;
     enum ulp_status status = device_status(make_encoder(weights), "making an encoder");
 
@@ -125,8 +127,10 @@ static enum ulp_status put_window(struct making *making, struct window *window,
 }
 
 /* While one window is put out the others are being copied and compared. */
-static enum ulp_status put_windows(struct making *making, struct cuda_segment_report *reports) {
-    struct windows *windows = making->weights->windows;
+static enum ulp_status put_windows(struct making *making, struct windows *windows,
+                                   struct cuda_segment_report *reports) {
+    const struct window_extras extras = {making->history, making->weights->moves, making->journal,
+                                         making->pool};
     const size_t chunks = making->output.table.grid.chunk_count;
     size_t next = 0, opened = 0, done = 0;
     enum ulp_status status = windows_begin(windows, making->weights->stream);
@@ -135,7 +139,7 @@ static enum ulp_status put_windows(struct making *making, struct cuda_segment_re
         if (next < chunks && opened - done < WINDOWS) {
             struct window *window = &windows->window[opened++ % WINDOWS];
 
-            status = window_open(windows, window, next, making->history, making->pool);
+            status = window_open(windows, window, next, &extras);
             next += window->chunks;
         } else {
             status = put_window(making, &windows->window[done++ % WINDOWS], reports);
@@ -147,15 +151,40 @@ static enum ulp_status put_windows(struct making *making, struct cuda_segment_re
                   : windows_end(windows, making->weights->stream, making->output.table.sums);
 }
 
-static enum ulp_status make_by_windows(struct making *making) {
+static enum ulp_status make_by_windows(struct making *making, struct windows *windows) {
     struct cuda_segment_report *reports = NULL;
     enum ulp_status status =
         mem_zeroed(making->output.table.grid.chunk_count, sizeof *reports, &reports);
 
     if (!status)
-        status = put_windows(making, reports);
+        status = put_windows(making, windows, reports);
     mem_free(reports);
     return status;
+}
+
+/* A large state is worth more than one round: what came out of one is put out beside the next. */
+static bool is_large(const struct device_weights *weights) {
+    const size_t round = weights->round_bytes ? weights->round_bytes : WINDOW_BYTES_THERE;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < weights->plan.device.segment_count; i++)
+        bytes += (size_t)weights->plan.segments[i].elements * weights->plan.segments[i].kind.width;
+    return bytes / LARGE_ROUNDS >= round;
+}
+
+static enum ulp_status make_by_rounds(struct making *making) {
+    struct device_weights *weights = making->weights;
+    enum ulp_status status = weights->rounds ? ULP_OK
+                                             : windows_new(weights->weights, &weights->plan, true,
+                                                           weights->round_bytes, &weights->rounds);
+
+    return status ? status : make_by_windows(making, weights->rounds);
+}
+
+static enum ulp_status make_whole(struct making *making) {
+    if (making->weights->windows)
+        return make_by_windows(making, making->weights->windows);
+    return is_large(making->weights) ? make_by_rounds(making) : make_at_once(making);
 }
 
 static enum ulp_status make(struct making *making, const struct ulp_tensor *new) {
@@ -168,7 +197,7 @@ static enum ulp_status make(struct making *making, const struct ulp_tensor *new)
     } else {
         status = device_plan_set_new(&weights->plan, &weights->weights->grid, new);
         if (!status)
-            status = weights->windows ? make_by_windows(making) : make_whole(making);
+            status = make_whole(making);
     }
     if (!status && table->history)
         making->output.table.before = weights->weights->moves->before;

@@ -206,7 +206,7 @@ enum ulp_status device_weights_on_host(const struct ulp_weights *snapshot, size_
     weights->weights = borrow(snapshot);
     status = device_plan_list(&snapshot->grid, snapshot->tensors, &weights->plan);
     if (!status)
-        status = windows_new(snapshot, &weights->plan, window_bytes, &weights->windows);
+        status = windows_new(snapshot, &weights->plan, false, window_bytes, &weights->windows);
     if (!status)
         status = make_flag(weights, NULL);
     if (status) {
@@ -264,6 +264,8 @@ void device_weights_trim(struct device_weights *weights) {
     weights->encoder = NULL;
     if (weights->windows)
         windows_trim(weights->windows);
+    if (weights->rounds)
+        windows_trim(weights->rounds);
     release_parts(weights);
     workers_trim(weights->weights->workers);
 }
@@ -284,6 +286,7 @@ void device_weights_free(struct device_weights *weights) {
     if (!weights->windows)
         weights_free(weights->weights);
     windows_free(weights->windows);
+    windows_free(weights->rounds);
     cuda_encoder_free(weights->encoder);
     release_parts(weights);
     device_plan_release(&weights->plan);

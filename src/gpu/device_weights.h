@@ -22,7 +22,9 @@ struct device_weights {
     struct device_plan plan;
     struct device_moves *moves; /* NULL when nothing is remembered */
     struct windows *windows;    /* NULL, or how the device sees weights of the host's memory: then
-                                   `weights` are the caller's, with `moves`, and never written */
+                                `weights` are the caller's, with `moves`, and never written */
+    struct windows *rounds;     /* of a large state: NULL until a patch is made ... */
+    size_t round_bytes;         /* ... and how large they are; 0: as usual */
     void *stream;
     uint32_t *poisoned; /* see device_weights_new() */
     struct room own_flag;

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A chunk in which hardly anything changes, coded plain from a list of its changes, which is all that
- * comes from the device. */
+/* Chunks of which hardly anything changes: the CPU's plain coder may say that in fewer bytes. It needs
+ * a list of the changes, not the elements. */
 #ifndef GPU_FEW_CHANGES_H
 #define GPU_FEW_CHANGES_H
 
-#include "gpu/device_weights.h"
+#include "gpu/round.h"
 
-/* Of a segment of the plan, into worker->bytes; `changes` is how many there are, at most
- * CODE_FEW_CHANGES. With a journal they are those since, else NULL. */
-enum ulp_status few_changes_code(struct device_weights *weights, const struct device_plan *plan,
-                                 size_t chunk, const struct device_journal *journal,
-                                 uint64_t changes, struct worker *worker);
+/* The lists of some segments of a round. Zeroed means none. */
+struct few_changes {
+    size_t count;
+    size_t *segments; /* ascending */
+    struct listed *lists;
+};
+
+/* Whether a segment is such a one. */
+bool few_changes_in(const struct making *making, const struct cuda_segment_report *report);
+
+/* Lists all of a round, in one go. */
+enum ulp_status few_changes_list(struct making *making, const struct round *round,
+                                 struct few_changes *ret_few);
+void few_changes_release(struct few_changes *few);
+
+/* Codes one of them, into worker->bytes. */
+enum ulp_status few_changes_code(struct few_changes *few, const struct round *round, size_t segment,
+                                 struct worker *worker);
 
 #endif

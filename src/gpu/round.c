@@ -135,8 +135,8 @@ static enum ulp_status bring_old(struct making *making, const struct round *roun
     if (!making->journal)
         return bring_elements(making->weights, round->plan, segment, BRING_OLD, old);
     memcpy(old, new, (size_t)of->elements * of->kind.width);
-    return device_journal_overlay(making->journal, round->plan, segment, making->weights->stream,
-                                  old);
+    return device_journal_overlay(making->journal, &making->weights->plan, round->first + segment,
+                                  making->weights->stream, old);
 }
 
 static enum ulp_status code_here(struct making *making, const struct round *round, size_t segment,
@@ -186,7 +186,7 @@ static enum ulp_status put_here(struct making *making, const struct round *round
 
 /* Plain if that is shorter. */
 static enum ulp_status put_few(struct making *making, const struct round *round, size_t segment,
-                               const uint8_t *bytes) {
+                               struct few_changes *few, const uint8_t *bytes) {
     const struct cuda_segment_report *report = &round->reports[segment];
     struct workers *workers = making->weights->weights->workers;
     struct worker *worker = NULL;
@@ -194,8 +194,7 @@ static enum ulp_status put_few(struct making *making, const struct round *round,
         workers_take(workers, round->plan->segments[segment].elements, &worker);
 
     if (!status)
-        status = few_changes_code(making->weights, round->plan, segment, making->journal,
-                                  report->changes, worker);
+        status = few_changes_code(few, round, segment, worker);
     if (!status && worker->bytes.used < report->bytes)
         status = output_chunk(&making->output, round->first + segment, worker->bytes.data,
                               worker->bytes.used, report->changes);
@@ -208,22 +207,26 @@ static enum ulp_status put_few(struct making *making, const struct round *round,
 /* ---- all of them ---- */
 
 static enum ulp_status put_chunk(struct making *making, const struct round *round, size_t segment,
-                                 const uint8_t *bytes) {
+                                 struct few_changes *few, const uint8_t *bytes) {
     const struct cuda_segment_report *report = &round->reports[segment];
 
     if (report->elsewhere || (report->changes && making->coder > ULP_CODER_CONTEXT))
         return put_here(making, round, segment);
-    if (report->changes && report->changes <= CODE_FEW_CHANGES && making->coder == ULP_CODER_BEST)
-        return put_few(making, round, segment, bytes);
+    if (few_changes_in(making, report))
+        return put_few(making, round, segment, few, bytes);
     return put_coded(making, round, segment, bytes);
 }
 
 enum ulp_status round_put(struct making *making, const struct round *round) {
+    struct few_changes few = {0};
     struct room bytes = {0};
     enum ulp_status status = bring_coded(making->weights, round, &bytes);
 
+    if (!status)
+        status = few_changes_list(making, round, &few);
     for (size_t i = 0; !status && i < round->plan->device.segment_count; i++)
-        status = put_chunk(making, round, i, bytes.memory);
+        status = put_chunk(making, round, i, &few, bytes.memory);
+    few_changes_release(&few);
     room_give(&making->weights->spare_bytes, &bytes);
     return status;
 }

@@ -185,3 +185,24 @@ enum ulp_status window_copy_moves(const struct windows *windows, struct window *
                                      (const uint32_t *)(void *)(window->history.memory + count)};
     return status;
 }
+
+enum ulp_status window_find_moves(const struct windows *windows, struct window *window,
+                                  const struct device_moves *of, struct cuda_moves *ret_moves) {
+    const uint32_t blocks = window_plan(windows, window).block_count;
+    const uint32_t from = windows->plan->segments[window->first].first_block;
+    size_t bytes = 0;
+    const size_t first = room_place(&bytes, blocks, sizeof *of->first);
+    const size_t count = room_place(&bytes, blocks, sizeof *of->count);
+    enum ulp_status status = take_history_room(window, bytes);
+
+    if (status)
+        return status;
+    memcpy(window->staged_history.memory + first, of->first + from, blocks * sizeof *of->first);
+    memcpy(window->staged_history.memory + count, of->count + from, blocks * sizeof *of->count);
+    *ret_moves = (struct cuda_moves){(const decode_move *)(void *)of->room.memory,
+                                     (const uint64_t *)(void *)(window->history.memory + first),
+                                     (const uint32_t *)(void *)(window->history.memory + count)};
+    return device_status(
+        cuda_copy_in(window->history.memory, window->staged_history.memory, bytes, window->stream),
+        "copying moves");
+}

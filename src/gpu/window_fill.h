@@ -18,6 +18,12 @@ struct cuda_plan window_plan(const struct windows *windows, const struct window 
 /* Enqueue on the window's stream. What is not pinned is read before they return. */
 enum ulp_status window_copy_old(const struct windows *windows, struct window *window,
                                 struct ulp_pool *pool);
+
+/* Where the moves of the window's blocks are; they stay where they are, on the device. */
+enum ulp_status window_find_moves(const struct windows *windows, struct window *window,
+                                  const struct device_moves *of, struct cuda_moves *ret_moves);
+
+/* The snapshot's moves. */
 enum ulp_status window_copy_moves(const struct windows *windows, struct window *window,
                                   struct ulp_pool *pool, struct cuda_moves *ret_moves);
 

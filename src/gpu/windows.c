@@ -9,6 +9,7 @@
 
 /* An encoder takes memory for each block, however small: where tensors are, windows have fewer bytes. */
 #define WINDOW_BLOCKS ((size_t)1024)
+#define WINDOW_BLOCKS_THERE ((size_t)16384)
 
 /* Changes on their way, in thousandths of a window: one element of BF16 in twenty. */
 #define WINDOW_SHARE 200u
@@ -39,13 +40,13 @@ static void measure(struct windows *windows, size_t bytes) {
         largest = here > largest ? here : largest;
         all += here;
     }
-    bytes = bytes ? bytes : WINDOW_BYTES;
+    bytes = bytes ? bytes : windows->there ? WINDOW_BYTES_THERE : WINDOW_BYTES;
     bytes = bytes < all ? bytes : all;
     windows->bytes = bytes > largest ? bytes : largest;
 }
 
 enum ulp_status windows_new(const struct ulp_weights *snapshot, const struct device_plan *plan,
-                            size_t bytes, struct windows **ret_windows) {
+                            bool there, size_t bytes, struct windows **ret_windows) {
     struct windows *windows = NULL;
     enum ulp_status status = mem_zeroed(1, sizeof *windows, &windows);
 
@@ -57,8 +58,9 @@ enum ulp_status windows_new(const struct ulp_weights *snapshot, const struct dev
     }
     windows->snapshot = snapshot;
     windows->plan = plan;
+    windows->there = there;
     measure(windows, bytes);
-    for (size_t i = 0; i < snapshot->count; i++)
+    for (size_t i = 0; !there && i < snapshot->count; i++)
         windows->pinned[i] =
             cuda_is_pinned(snapshot->tensors[i].data, (size_t)snapshot->tensors[i].bytes) != 0;
     *ret_windows = windows;
@@ -148,6 +150,7 @@ static enum ulp_status make_room(void *array, size_t wanted, size_t size, size_t
 static enum ulp_status choose_chunks(const struct windows *windows, struct window *window,
                                      size_t first) {
     const struct device_plan *plan = windows->plan;
+    const size_t most = windows->there ? WINDOW_BLOCKS_THERE : WINDOW_BLOCKS;
     size_t bytes = 0, blocks = 0, chunks = 0;
     enum ulp_status status;
 
@@ -155,7 +158,7 @@ static enum ulp_status choose_chunks(const struct windows *windows, struct windo
         const size_t here = chunk_bytes(plan, first + chunks);
         const size_t blocks_here = plan->segments[first + chunks].blocks;
 
-        if (chunks && (bytes + here > windows->bytes || blocks + blocks_here > WINDOW_BLOCKS))
+        if (chunks && (bytes + here > windows->bytes || blocks + blocks_here > most))
             break;
         bytes += here;
         blocks += blocks_here;
@@ -198,11 +201,13 @@ static void lay_out(const struct windows *windows, struct window *window) {
             struct cuda_block *block = &window->blocks[to++];
 
             *block = plan->blocks[segment->first_block + b];
+            block->segment = (uint32_t)i;
+            if (windows->there)
+                continue;
             add_stretch(window, (struct stretch){
                                     block->old, at, (size_t)block->elements * segment->kind.width,
                                     piece_region(&windows->snapshot->grid, block->piece)->tensor});
             block->old = window->old.memory + at;
-            block->segment = (uint32_t)i;
             at += block_bytes(block, segment);
         }
     }
@@ -223,12 +228,12 @@ struct cuda_plan window_plan(const struct windows *windows, const struct window 
 /* The plan goes to the device first: small copies that are not pinned wait for what is in front of
  * them on their stream. */
 static enum ulp_status give_plan(const struct windows *windows, struct window *window) {
-    const struct cuda_encoder_options options = {.memory_share = WINDOW_SHARE, .pipeline = 1};
+    const struct cuda_encoder_options copied = {.memory_share = WINDOW_SHARE, .pipeline = 1};
     const struct cuda_plan plan = window_plan(windows, window);
     enum ulp_status status = ULP_OK;
 
     if (!window->encoder)
-        status = cuda_encoder_new(&plan, &options, &window->encoder);
+        status = cuda_encoder_new(&plan, windows->there ? NULL : &copied, &window->encoder);
     if (!status)
         status = cuda_encoder_plan(window->encoder, &plan, window->stream);
     return device_status(status, "comparing weights");
@@ -239,14 +244,25 @@ static enum ulp_status take_memory(const struct windows *windows, struct window 
 
     if (!window->stream)
         status = device_status(cuda_stream_new(&window->stream), "comparing weights");
-    if (!status && !window->old.memory)
+    if (!status && !windows->there && !window->old.memory)
         status = room_take(&(struct room){0}, windows->bytes, false, &window->old);
     return status;
 }
 
+/* The same from the window's first block on. */
+static struct cuda_journal journal_from(const struct device_journal *journal, size_t block) {
+    struct cuda_journal from = journal->device;
+
+    from.first += block;
+    from.value += block;
+    from.count += block;
+    return from;
+}
+
 enum ulp_status window_open(struct windows *windows, struct window *window, size_t first,
-                            bool history, struct ulp_pool *pool) {
+                            const struct window_extras *extras) {
     struct cuda_moves moves = {NULL, NULL, NULL};
+    struct cuda_journal journal;
     enum ulp_status status = choose_chunks(windows, window, first);
 
     if (!status)
@@ -255,12 +271,16 @@ enum ulp_status window_open(struct windows *windows, struct window *window, size
         return status;
     lay_out(windows, window);
     status = give_plan(windows, window);
-    if (!status && history)
-        status = window_copy_moves(windows, window, pool, &moves);
+    if (!status && extras->history)
+        status = windows->there ? window_find_moves(windows, window, extras->moves, &moves)
+                                : window_copy_moves(windows, window, extras->pool, &moves);
+    if (!status && !windows->there)
+        status = window_copy_old(windows, window, extras->pool);
+    if (!status && extras->journal)
+        journal = journal_from(extras->journal, windows->plan->segments[first].first_block);
     if (!status)
-        status = window_copy_old(windows, window, pool);
-    if (!status)
-        status = device_status(cuda_encoder_start(window->encoder, window->blocks, &moves, NULL,
+        status = device_status(cuda_encoder_start(window->encoder, window->blocks, &moves,
+                                                  extras->journal ? &journal : NULL,
                                                   (uint64_t *)(void *)windows->sums.memory,
                                                   window->stream),
                                "comparing weights");

@@ -106,6 +106,7 @@ static void make_tensor(struct model *model, size_t i, const struct shape *shape
 
 static struct model make_model(const char *name, const struct shape *shapes, size_t count,
                                size_t shift) {
+    static unsigned made;
     struct model model = {.name = name, .count = count, .patch = BUFFER(PATCH_MAX)};
 
     model.names = must_alloc(count * sizeof *model.names);
@@ -120,6 +121,7 @@ static struct model make_model(const char *name, const struct shape *shapes, siz
     model.masters_on = upload(model.masters, model.master_count, 2 * shift);
     must(ulp_weights_new(model.base, count, NULL, NULL, &model.twin), name);
     must(device_weights_new(model.on.tensors, count, NULL, NULL, &model.weights), name);
+    model.weights->round_bytes = made++ % 2; /* every other model by rounds, a chunk each */
     return model;
 }
 

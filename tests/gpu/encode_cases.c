@@ -141,6 +141,22 @@ static void free_states(struct states *states) {
 
 static bool from_host; /* the old weights are in the host's memory */
 
+/* By rounds, as a large state is. The steps write to the first state, so they come last. */
+static void check_rounds(const char *name, const struct states *states, const struct uploaded *on) {
+    struct device_weights *weights = NULL;
+    struct ulp_weights *twin = NULL;
+
+    must(device_weights_new(on[0].tensors, states->count, NULL, NULL, &weights), name);
+    must(ulp_weights_new(states->of[0], states->count, NULL, NULL, &twin), name);
+    weights->round_bytes = 1; /* a chunk each */
+    step(name, weights, twin, &on[1], states->of[1]);
+    step(name, weights, twin, &on[2], states->of[2]);
+    must_hold(!weights->plan.device.segment_count || (weights->rounds && !weights->encoder),
+              "it was made at once", name, 0);
+    device_weights_free(weights);
+    ulp_weights_free(twin);
+}
+
 static void check_device(const char *name, const struct states *states, const struct uploaded *on,
                          const struct cuda_encoder_options *encoder) {
     struct device_weights *weights = NULL;
@@ -183,6 +199,8 @@ static void check_case(const char *name, const struct shape *shapes, size_t coun
         check_host(name, &states, on, shift);
     else
         check_device(name, &states, on, encoder);
+    if (!from_host && count > 1)
+        check_rounds(name, &states, on);
     for (int s = 0; s < STATES; s++)
         release(&on[s]);
     free_states(&states);

@@ -67,9 +67,13 @@ extern "C" int cuda_is_pinned(const void *memory, size_t bytes) {
     return bytes && pinned_at(memory) && pinned_at((const uint8_t *)memory + bytes - 1);
 }
 
-extern "C" enum ulp_status cuda_stream_new(void **ret_stream) {
+extern "C" enum ulp_status cuda_stream_new(int first, void **ret_stream) {
     cudaStream_t stream = nullptr;
-    enum ulp_status status = cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    int lowest = 0, highest = 0;
+
+    cudaDeviceGetStreamPriorityRange(&lowest, &highest);
+    enum ulp_status status =
+        cuda_status(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? highest : lowest));
 
     if (!status)
         *ret_stream = stream;

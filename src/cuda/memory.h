@@ -31,8 +31,8 @@ void cuda_pinned_free(void *memory);
 /* Whether memory of the host is pinned, by us or by others: both ends of it are looked at. */
 int cuda_is_pinned(const void *memory, size_t bytes);
 
-/* A stream that runs beside all others. */
-enum ulp_status cuda_stream_new(void **ret_stream);
+/* A stream that runs beside all others; with `first` its kernels go in front of theirs. */
+enum ulp_status cuda_stream_new(int first, void **ret_stream);
 void cuda_stream_free(void *stream); /* NULL is fine */
 
 enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes, void *stream);

@@ -19,7 +19,7 @@
 #include "cuda/place.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
-#define CUDA_TABLE_VERSION 3u
+#define CUDA_TABLE_VERSION 4u
 #define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
 
 /* clang-format off */
@@ -35,7 +35,7 @@
     X(enum ulp_status, copy_out, (void *host, const void *device, size_t bytes, void *stream),                          \
       (host, device, bytes, stream), return)                                                                            \
     X(int, is_pinned, (const void *memory, size_t bytes), (memory, bytes), return)                                      \
-    X(enum ulp_status, stream_new, (void **ret_stream), (ret_stream), return)                                           \
+    X(enum ulp_status, stream_new, (int first, void **ret_stream), (first, ret_stream), return)                         \
     X(void, stream_free, (void *stream), (stream), )                                                                    \
     X(enum ulp_status, clear, (void *device, size_t bytes, void *stream), (device, bytes, stream), return)              \
     X(enum ulp_status, wait, (void *stream), (stream), return)                                                          \

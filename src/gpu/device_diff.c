@@ -86,7 +86,7 @@ static enum ulp_status make_round(void *user, struct device_plan *plan,
                                   struct cuda_encoder *encoder, size_t first) {
     struct making *making = user;
     struct cuda_segment_report *reports = NULL;
-    struct round round = {.plan = plan, .first = first};
+    struct round round = {.plan = plan, .first = first, .stream = making->weights->stream};
     enum ulp_status status = mem_zeroed(plan->device.segment_count, sizeof *reports, &reports);
 
     round.reports = reports;
@@ -115,12 +115,13 @@ static enum ulp_status make_at_once(struct making *making) {
     return status ? status : make_round(making, &weights->plan, weights->encoder, 0);
 }
 
-static enum ulp_status put_window(struct making *making, struct window *window,
+static enum ulp_status put_window(struct making *making, struct window *window, void *stream,
                                   struct cuda_segment_report *reports) {
     const struct device_plan shown = {.segments = window->segments,
                                       .blocks = window->blocks,
                                       .device.segment_count = (uint32_t)window->chunks};
-    struct round round = {.plan = &shown, .first = window->first, .reports = reports};
+    struct round round = {
+        .plan = &shown, .first = window->first, .reports = reports, .stream = stream};
     enum ulp_status status = window_finish(window, reports, &round.coded);
 
     return status ? status : round_put(making, &round);
@@ -142,7 +143,8 @@ static enum ulp_status put_windows(struct making *making, struct windows *window
             status = window_open(windows, window, next, &extras);
             next += window->chunks;
         } else {
-            status = put_window(making, &windows->window[done++ % WINDOWS], reports);
+            status =
+                put_window(making, &windows->window[done++ % WINDOWS], windows->aside, reports);
         }
     }
     if (status)

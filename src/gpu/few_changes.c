@@ -124,14 +124,14 @@ static enum ulp_status read_journal(const struct listing *listing, const struct 
             (struct cuda_change *)(void *)(listing->room.memory + listing->at_changes) +
                 i * CODE_FEW_CHANGES,
             (uint32_t *)(void *)(listing->room.memory + listing->at_found) + i,
-            making->weights->stream);
+            listing->round->stream);
     }
     return status;
 }
 
 static enum ulp_status list_all(struct listing *listing, struct making *making) {
     const size_t count = listing->few->count;
-    void *stream = making->weights->stream;
+    void *stream = listing->round->stream;
     enum ulp_status status =
         cuda_copy_in(listing->room.memory + listing->at_blocks, listing->blocks,
                      listing->first[count] * sizeof *listing->blocks, stream);

@@ -26,10 +26,10 @@ static enum ulp_status bring_coded(struct device_weights *weights, const struct 
     status = room_take(&weights->spare_bytes, (size_t)end, true, ret_bytes);
     if (!status)
         status = device_status(
-            cuda_copy_out(ret_bytes->memory, round->coded, (size_t)end, weights->stream),
+            cuda_copy_out(ret_bytes->memory, round->coded, (size_t)end, round->stream),
             "bringing a patch to the host");
     return status ? status
-                  : device_status(cuda_wait(weights->stream), "bringing a patch to the host");
+                  : device_status(cuda_wait(round->stream), "bringing a patch to the host");
 }
 
 static enum ulp_status put_coded(struct making *making, const struct round *round, size_t segment,

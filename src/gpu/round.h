@@ -25,6 +25,7 @@ struct round {
     size_t first;                   /* chunk of the patch, which is segment 0 */
     const struct cuda_segment_report *reports;
     const uint8_t *coded; /* on the device */
+    void *stream;         /* for bringing it, and lists */
 };
 
 /* The chunks must not have been put out before, and those in front of them must have been. */

@@ -82,6 +82,8 @@ void windows_trim(struct windows *windows) {
     for (size_t i = 0; i < WINDOWS; i++)
         window_trim(&windows->window[i]);
     room_release(&windows->sums);
+    cuda_stream_free(windows->aside);
+    windows->aside = NULL;
 }
 
 void windows_free(struct windows *windows) {
@@ -122,7 +124,9 @@ enum ulp_status windows_begin(struct windows *windows, void *stream) {
     const size_t bytes = windows->plan->device.piece_count * sizeof(struct ulp_sum);
     enum ulp_status status = ULP_OK;
 
-    if (!windows->sums.memory)
+    if (!windows->aside)
+        status = cuda_stream_new(1, &windows->aside);
+    if (!status && !windows->sums.memory)
         status = room_take(&(struct room){0}, bytes, false, &windows->sums);
     if (!status)
         status = cuda_copy_in(windows->sums.memory, windows->snapshot->sums, bytes, stream);
@@ -243,7 +247,7 @@ static enum ulp_status take_memory(const struct windows *windows, struct window 
     enum ulp_status status = ULP_OK;
 
     if (!window->stream)
-        status = device_status(cuda_stream_new(&window->stream), "comparing weights");
+        status = device_status(cuda_stream_new(0, &window->stream), "comparing weights");
     if (!status && !windows->there && !window->old.memory)
         status = room_take(&(struct room){0}, windows->bytes, false, &window->old);
     return status;

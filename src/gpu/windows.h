@@ -25,7 +25,7 @@
 #define WINDOW_BYTES ((size_t)64 << 20)
 
 /* Where nothing is copied there may be more, and the fewer of them the less is lost between two. */
-#define WINDOW_BYTES_THERE ((size_t)1 << 30)
+#define WINDOW_BYTES_THERE ((size_t)2 << 30)
 
 struct window {
     size_t first, chunks; /* of the plan: what it shows */
@@ -47,6 +47,7 @@ struct windows {
     bool *pinned;     /* the snapshot's tensors, if they are the host's */
     size_t bytes;     /* of each window; no chunk has more */
     struct room sums; /* of all pieces, on the device */
+    void *aside;      /* a stream that goes in front of the windows\' */
     struct window window[WINDOWS];
 };
 

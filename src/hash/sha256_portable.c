@@ -32,25 +32,40 @@ static void expand(const uint8_t block[64], uint32_t w[64]) {
     }
 }
 
-/* The working variables a..h of the standard are v[0]..v[7]. */
+/* A round changes two of the standard's variables a..h, and then each takes the name of the next. */
+static inline void do_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
+                            uint32_t g, uint32_t *h, uint32_t word) {
+    const uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+    const uint32_t choice = (e & f) ^ (~e & g);
+    const uint32_t t1 = *h + s1 + choice + word;
+    const uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+    const uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
+
+    *d += t1;
+    *h = t1 + s0 + majority;
+}
+
+/* After eight rounds the names are where they were: so nothing is moved but what changes. */
 static void compress(uint32_t state[8], const uint8_t block[64]) {
-    uint32_t w[64], v[8];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    uint32_t w[64];
 
     expand(block, w);
-    memcpy(v, state, sizeof v);
-    for (unsigned i = 0; i < 64; i++) {
-        uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
-        uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + choice + round_constants[i] + w[i];
-        uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
-        uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-
-        memmove(v + 1, v, 7 * sizeof v[0]);
-        v[4] += t1;
-        v[0] = t1 + s0 + majority;
+    for (unsigned i = 0; i < 64; i++)
+        w[i] += round_constants[i];
+    for (unsigned i = 0; i < 64; i += 8) {
+        do_round(a, b, c, &d, e, f, g, &h, w[i]);
+        do_round(h, a, b, &c, d, e, f, &g, w[i + 1]);
+        do_round(g, h, a, &b, c, d, e, &f, w[i + 2]);
+        do_round(f, g, h, &a, b, c, d, &e, w[i + 3]);
+        do_round(e, f, g, &h, a, b, c, &d, w[i + 4]);
+        do_round(d, e, f, &g, h, a, b, &c, w[i + 5]);
+        do_round(c, d, e, &f, g, h, a, &b, w[i + 6]);
+        do_round(b, c, d, &e, f, g, h, &a, w[i + 7]);
     }
-    for (unsigned i = 0; i < 8; i++)
-        state[i] += v[i];
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
 void sha256_portable_begin(struct sha256_portable *hash) {

@@ -309,8 +309,10 @@ enum ulp_status device_cast_diff(struct device_weights *weights,
                                  const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
     struct device_journal *joined = NULL;
     struct device_cast made = {0}, *cast;
-    enum ulp_status status = make_cast(weights);
+    enum ulp_status status = check_castable(weights);
 
+    if (!status)
+        status = make_cast(weights);
     if (!status && weights->cast->torn)
         return fail(ULP_E_POISONED, "the last cast found no memory half-way: cast again, or undo");
     if (!status)

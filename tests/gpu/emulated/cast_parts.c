@@ -319,4 +319,32 @@ static void test_no_host_memory(void **unused) {
     assert_memory_equal(now, cast_all, elements * sizeof *now);
 }
 
-TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory)
+/* A snapshot in the host's memory belongs to somebody else, and tiles have no patches of all tensors. */
+static void test_what_cannot_be_cast(void **unused) {
+    const uint64_t elements = MANY;
+    const struct ulp_tensor tensor = tensor_of("BF16", now, &elements);
+    const struct ulp_region region = {.tensor = "w", .rows = 1, .columns = MANY / 2};
+    const struct ulp_root root = {{7}};
+    struct ulp_weights *snapshot = NULL;
+    struct device_weights *weights = NULL;
+    size_t bytes = 0;
+    const struct ulp_sink sink = {count_bytes, &bytes};
+
+    (void)unused;
+    fill_all();
+    assert_ok(ulp_weights_new(&tensor, 1, NULL, NULL, &snapshot));
+    assert_ok(device_weights_on_host(snapshot, 0, NULL, &weights));
+    assert_fails(device_cast_diff(weights, NULL, &sink, NULL), ULP_E_USAGE, "the host's memory");
+    assert_int_equal(device_cast_commit(weights), ULP_E_USAGE);
+    device_weights_free(weights);
+    ulp_weights_free(snapshot);
+    assert_ok(device_weights_new_tile(&tensor, 1, &region, 1, &root, NULL, NULL, &weights));
+    assert_fails(device_cast_diff(weights, NULL, &sink, NULL), ULP_E_REGIONS, "");
+    assert_int_equal(device_cast_commit(weights), ULP_E_USAGE);
+    assert_memory_equal(&weights->weights->root, &root, sizeof root);
+    device_weights_free(weights);
+    assert_int_equal(bytes, 0);
+}
+
+TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory,
+          test_what_cannot_be_cast)

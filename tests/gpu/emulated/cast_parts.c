@@ -346,5 +346,38 @@ static void test_what_cannot_be_cast(void **unused) {
     assert_int_equal(bytes, 0);
 }
 
+/* A cast that ended half-way is mended by one of the same tensors, not by one of others. */
+static void test_no_memory_and_other_masters(void **unused) {
+    const uint64_t elements = MANY / 2;
+    struct ulp_tensor tensors[] = {tensor_of("BF16", now, &elements),
+                                   tensor_of("BF16", now + elements, &elements)};
+    struct ulp_tensor masters[] = {tensor_of("F32", masters_of_all, &elements),
+                                   tensor_of("F32", masters_of_all + elements, &elements)};
+    struct device_weights *weights = NULL;
+    uint32_t poisoned = 0;
+
+    (void)unused;
+    fill_all();
+    tensors[1].name = masters[1].name = "x";
+    assert_ok(device_weights_new(tensors, 2, &poisoned, NULL, &weights));
+    weights->cast_pool = 1;
+    emulate_memory_most = 300000;
+    assert_fails(device_cast(weights, masters, 2), ULP_E_NOMEM, "in part");
+    emulate_memory_most = 0;
+    for (size_t i = 0; i < 2; i++) {
+        assert_fails(device_cast(weights, &masters[i], 1), ULP_E_POISONED, "the same tensors");
+        assert_int_equal(poisoned, 1);
+    }
+    assert_ok(device_cast(weights, masters, 2));
+    assert_int_equal(poisoned, 0);
+    assert_memory_equal(now, cast_all, sizeof now);
+    assert_ok(device_cast_undo(weights));
+    assert_memory_equal(now, base, sizeof now);
+    assert_ok(device_cast(weights, &masters[1], 1)); /* nothing is due any more */
+    assert_memory_equal(now, base, sizeof now / 2);
+    assert_memory_equal(now + elements, cast_all + elements, sizeof now / 2);
+    device_weights_free(weights);
+}
+
 TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory,
-          test_what_cannot_be_cast)
+          test_what_cannot_be_cast, test_no_memory_and_other_masters)

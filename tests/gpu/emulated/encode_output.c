@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A patch that is longer than the encoder has room for: the room grows until it fits, and is not many times
- * what was needed, however many waves had found it full. */
+ * what was needed, however many waves had found it full. And where there is no memory, that is all: what
+ * comes next does not fail for it. */
 #include "tests/gpu/emulated/device.h"
 
 #include "gpu/device_diff.h"
@@ -60,4 +61,37 @@ static void test_many_waves(void **unused) {
     state_free(&next);
 }
 
-TEST_MAIN(test_many_waves)
+static void test_a_commit_after_no_memory(void **unused) {
+    static const struct form few[] = {{"a", "BF16", {3000}, 1, 0}, {"b", "F32", {500}, 1, 0}};
+    struct state base = state_make(few, COUNT(few), 0), next = state_copy(&base);
+    struct bytes bytes, made = {0};
+    const struct ulp_sink sink = bytes_sink(&made);
+
+    (void)unused;
+    state_step(&next, 30);
+    bytes = patch_between(&base, &next, NULL);
+    struct ulp_patch *patch = open_bytes(&bytes);
+    struct on_device old = device_copy(&base, 0), new = device_copy(&next, 0);
+    struct device_weights *weights = device_weights_of(&old);
+    struct device_apply *apply = NULL;
+
+    assert_ok(device_apply_prepare(weights, patch, NULL, &apply));
+    emulate_memory_most = 1;
+    assert_int_equal(device_diff(weights, new.tensors, new.count, NULL, &sink, NULL), ULP_E_NOMEM);
+    emulate_memory_most = 0;
+    assert_ok(device_apply_commit(apply, NULL));
+    assert_on_device(&old, &next);
+    assert_int_equal(*weights->poisoned, 0);
+    assert_ok(device_weights_audit(weights));
+    device_apply_free(apply);
+    device_weights_free(weights);
+    ulp_patch_free(patch);
+    bytes_free(&bytes);
+    bytes_free(&made);
+    device_release(&old);
+    device_release(&new);
+    state_free(&base);
+    state_free(&next);
+}
+
+TEST_MAIN(test_many_waves, test_a_commit_after_no_memory)

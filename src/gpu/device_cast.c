@@ -106,7 +106,7 @@ static enum ulp_status make_cast(struct device_weights *weights) {
 
 /* ---- casting, launch after launch as long as the pool was too small ---- */
 
-/* Puts back what the last launch has written. */
+/* Puts back what the last launch has written. Never fails with ULP_E_NOMEM, which means that it is back. */
 static enum ulp_status take_back(struct casting *casting) {
     const struct journal_part part = casting_listed(casting);
     struct device_weights *weights = casting->weights;
@@ -115,6 +115,8 @@ static enum ulp_status take_back(struct casting *casting) {
 
     if (!status)
         status = cuda_wait(weights->stream);
+    if (status == ULP_E_NOMEM) /* a kernel that had to be loaded */
+        status = ULP_E_DEVICE;
     return device_status(status, "undoing a cast");
 }
 

@@ -67,6 +67,7 @@ static inline const char *cudaGetErrorString(cudaError_t) {
 }
 // After so many launches each is refused, as a GPU may; tests set it. UINT_MAX: never.
 extern "C" unsigned emulate_launches_left;
+extern "C" int emulate_refusal; // how: an error; for lack of memory only one is
 extern cudaError_t emulate_error; // the last one, until somebody asks: a launch, or memory, that was refused
 
 static inline cudaError_t cudaGetLastError() {

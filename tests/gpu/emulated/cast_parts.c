@@ -8,9 +8,12 @@
 #include "gpu/cast_portable.h"
 #include "gpu/device_cast.h"
 
+#include <limits.h>
 #include <math.h>
 
 extern size_t emulate_memory_most;
+extern int emulate_refusal;
+#define NO_MEMORY 2 /* cudaErrorMemoryAllocation */
 
 /* ---- rounding ---- */
 
@@ -319,6 +322,46 @@ static void test_no_host_memory(void **unused) {
     assert_memory_equal(now, cast_all, elements * sizeof *now);
 }
 
+/* A kernel that is loaded when it is first launched may find no memory, too. Then what was written before is
+ * put back, or the weights are marked. Nothing is written that nobody knows of. */
+static void test_launches_without_memory(void **unused) {
+    const uint64_t elements = MANY / 4;
+    static uint32_t wide[MANY / 4], wide_before[MANY / 4];
+    enum ulp_status status = ULP_E_NOMEM;
+
+    (void)unused;
+    for (unsigned launches = 0; status; launches++) {
+        struct ulp_tensor tensors[] = {tensor_of("BF16", now, &elements),
+                                       tensor_of("F32", wide, &elements)};
+        struct ulp_tensor masters[] = {tensor_of("F32", masters_of_all, &elements),
+                                       tensor_of("F32", masters_of_all + elements, &elements)};
+        struct device_weights *weights = NULL;
+        uint32_t poisoned = 0;
+
+        fill_all();
+        memcpy(wide, wide_before, sizeof wide);
+        tensors[1].name = masters[1].name = "x";
+        assert_ok(device_weights_new(tensors, 2, &poisoned, NULL, &weights));
+        weights->cast_pool = 1;
+        emulate_memory_most = launches % 2 ? 120000 : 0; /* journals find none either, or do */
+        emulate_refusal = NO_MEMORY;
+        emulate_launches_left = launches / 2;
+        status = device_cast(weights, masters, 2);
+        emulate_memory_most = 0;
+        emulate_refusal = 999;
+        emulate_launches_left = UINT_MAX;
+        if (status && !poisoned) {
+            assert_memory_equal(now, base, elements * sizeof *now);
+            assert_memory_equal(wide, wide_before, sizeof wide);
+        }
+        if (!poisoned && status)
+            assert_ok(device_weights_audit(weights));
+        device_weights_free(weights);
+        assert_true(launches < 1000);
+    }
+    assert_memory_equal(now, cast_all, elements * sizeof *now);
+}
+
 /* A snapshot in the host's memory belongs to somebody else, and tiles have no patches of all tensors. */
 static void test_what_cannot_be_cast(void **unused) {
     const uint64_t elements = MANY;
@@ -380,4 +423,4 @@ static void test_no_memory_and_other_masters(void **unused) {
 }
 
 TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory,
-          test_what_cannot_be_cast, test_no_memory_and_other_masters)
+          test_launches_without_memory, test_what_cannot_be_cast, test_no_memory_and_other_masters)

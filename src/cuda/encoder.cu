@@ -380,8 +380,10 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
         status = encoder->no_sums.reserve(2 * (size_t)encoder->pieces);
     if (!status && !encoder->output.count)
         status = encoder->output.reserve(std::max<uint64_t>(encoder->state_bytes / OUTPUT_SHARE, OUTPUT_LEAST) + OUTPUT_SLACK);
-    if (status)
+    if (status) {
+        encoder->before.clear(); // its graph writes reports to where they were
         return status;
+    }
     if (encoder->plan_is_new)
         cudaMemcpyAsync(encoder->device_segments.data, encoder->segments.data(), segment_bytes, cudaMemcpyHostToDevice,
                         stream);

@@ -160,7 +160,7 @@ static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_
 static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
     for (const std::function<void()> &work : exec->work)
         work();
-    return cudaSuccess;
+    return emulate_error;
 }
 static inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph;

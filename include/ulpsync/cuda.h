@@ -196,7 +196,8 @@ ULP_API enum ulp_status ulp_cuda_apply(struct ulp_cuda_weights *weights,
  *
  * ULP_E_LAYOUT for masters that do not fit. ULP_E_NOMEM when there is no room for what elements were:
  * then nothing is lost, but the weights may be cast in part, and are marked as poisoned until a cast
- * succeeds or ulp_cuda_cast_undo() does.
+ * of the same tensors (and perhaps of others) succeeds or ulp_cuda_cast_undo() does; ULP_E_POISONED for
+ * one that leaves some of them out.
  */
 ULP_API enum ulp_status ulp_cuda_cast(struct ulp_cuda_weights *weights,
                                       const struct ulp_tensor *masters, size_t count);

@@ -397,8 +397,10 @@ static enum ulp_status upload(cuda_encoder *encoder, const cuda_block *blocks, c
         status = encoder->no_sums.reserve(2 * (size_t)encoder->pieces);
     if (!status && !encoder->output.count)
         status = encoder->output.reserve(std::max<uint64_t>(encoder->state_bytes / OUTPUT_SHARE, OUTPUT_LEAST) + OUTPUT_SLACK);
-    if (status)
+    if (status) {
+        encoder->before.clear(); // its graph writes reports to where they were
         return status;
+    }
     if (encoder->plan_is_new)
         cudaMemcpyAsync(encoder->device_segments.data, encoder->segments.data(), segment_bytes, cudaMemcpyHostToDevice,
                         stream);
@@ -447,6 +449,11 @@ static void leave(cuda_segment_report *report) {
     report->bytes = 0;
 }
 
+// Of the first segment of a wave, for all of it.
+static bool output_was_full(const cuda_segment_report &report) {
+    return report.elsewhere & FULL_OUTPUT;
+}
+
 // What to do about a wave that did not fit: its halves are to be run or, of a single segment, it again.
 static void cut_again(const WaveRange &wave, cuda_segment_report *reports, std::vector<WaveRange> *waiting) {
     const uint32_t full = reports[wave.first].elsewhere, half = (wave.count + 1) / 2;
@@ -481,16 +488,17 @@ static enum ulp_status run_again(cuda_encoder *encoder, const WaveRange &range, 
 static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange> &waves, const cuda_moves *moves,
                               cudaStream_t stream, cuda_segment_report *reports) {
     std::vector<WaveRange> waiting;
+    bool full = false; // the output was, for those that ran since it last grew
 
-    for (const WaveRange &wave : waves)
+    for (const WaveRange &wave : waves) {
+        full |= output_was_full(reports[wave.first]);
         cut_again(wave, reports, &waiting);
+    }
     while (!waiting.empty()) {
         const WaveRange wave = waiting.back();
-        enum ulp_status status = ULP_OK;
+        enum ulp_status status = full ? grow_output(encoder, stream) : ULP_OK;
 
         waiting.pop_back();
-        if (reports[wave.first].elsewhere & FULL_OUTPUT)
-            status = grow_output(encoder, stream);
         encoder->largest_block = UINT32_MAX;
         if (!status)
             status = run_again(encoder, wave, moves);
@@ -498,6 +506,7 @@ static enum ulp_status repeat(cuda_encoder *encoder, const std::vector<WaveRange
             status = read_some(encoder, wave, encoder->memory[0].stream, reports);
         if (status)
             return status;
+        full = output_was_full(reports[wave.first]);
         cut_again(wave, reports, &waiting);
     }
     return ULP_OK;

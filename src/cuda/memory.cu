@@ -9,6 +9,7 @@ enum ulp_status cuda_status(cudaError_t error) {
     if (error == cudaSuccess)
         return ULP_OK;
     error_text = cudaGetErrorString(error);
+    cudaGetLastError(); // it is told here, and not once more by the next launch, as if that had failed
     return error == cudaErrorMemoryAllocation ? ULP_E_NOMEM : ULP_E_DEVICE;
 }
 

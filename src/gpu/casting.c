@@ -132,8 +132,9 @@ enum ulp_status casting_launch(struct casting *casting, uint32_t *ret_stopped) {
     const size_t cleared = (size_t)((uint8_t *)casting->device.counts - counters) + count_bytes;
     enum ulp_status status = cuda_clear(counters, cleared, weights->stream);
 
-    if (!status)
-        status = cuda_cast_run(&casting->device, weights->stream);
+    if (status)
+        return device_status(status, "casting weights");
+    status = cuda_cast_run(&casting->device, weights->stream);
     if (!status)
         status = cuda_copy_out(ret_stopped, casting->device.stopped, sizeof *ret_stopped,
                                weights->stream);
@@ -142,6 +143,8 @@ enum ulp_status casting_launch(struct casting *casting, uint32_t *ret_stopped) {
             cuda_copy_out(casting->count, casting->device.counts, count_bytes, weights->stream);
     if (!status)
         status = cuda_wait(weights->stream);
+    if (status == ULP_E_NOMEM) /* for who casts that would be: nothing is written */
+        status = ULP_E_DEVICE;
     return device_status(status, "casting weights, which are neither old nor new now and are "
                                  "marked so");
 }

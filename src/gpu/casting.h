@@ -27,7 +27,8 @@ struct casting {
 enum ulp_status casting_begin(struct casting *casting, const void *const *masters);
 
 /* Goes on, until everything is cast or the pool is full: then some blocks have stopped. What was listed
- * before has been dealt with. */
+ * before has been dealt with. After ULP_E_NOMEM nothing is written; after another failure that is not
+ * known. */
 enum ulp_status casting_launch(struct casting *casting, uint32_t *ret_stopped);
 
 /* What the last launch has listed. */

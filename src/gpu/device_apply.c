@@ -436,6 +436,8 @@ static enum ulp_status change_places(struct device_apply *apply) {
         return fail(ULP_E_USAGE,
                     "the device failed while this patch was being written: the weights "
                     "are whole, but the patch has to be prepared anew");
+    if (apply->decode.places) /* prepared before the second state came */
+        return fail(ULP_E_REGIONS, "this is a partial patch; two states take whole ones");
     status = device_second_reserve(apply->weights, &apply->decode, apply->changes);
     if (status)
         return status;

@@ -13,7 +13,8 @@ struct device_cast {
     struct device_journal *sealed, *open; /* NULL: nothing changed */
     struct room spare;
     uint64_t listed; /* entries of the last cast */
-    bool torn;       /* the last cast found no memory half-way */
+    bool torn;       /* the last cast found no memory half-way ... */
+    bool *due;       /* ... and these tensors are to be cast again */
 
     /* The last diff, if it is not committed. */
     bool made;
@@ -85,16 +86,27 @@ void device_cast_free(struct device_cast *cast) {
     drop_journal(cast, &cast->sealed);
     drop_journal(cast, &cast->open);
     room_release(&cast->spare);
+    mem_free(cast->due);
     mem_free(cast);
 }
 
 static enum ulp_status make_cast(struct device_weights *weights) {
-    return weights->cast ? ULP_OK : mem_zeroed(1, sizeof *weights->cast, &weights->cast);
+    struct device_cast *cast = NULL;
+    enum ulp_status status = weights->cast ? ULP_OK : mem_zeroed(1, sizeof *cast, &cast);
+
+    if (status || weights->cast)
+        return status;
+    status = mem_zeroed(weights->weights->count, sizeof *cast->due, &cast->due);
+    if (status)
+        device_cast_free(cast);
+    else
+        weights->cast = cast;
+    return status;
 }
 
 /* ---- casting, launch after launch as long as the pool was too small ---- */
 
-/* Puts back what the last launch has written. */
+/* Puts back what the last launch has written. Never fails with ULP_E_NOMEM, which means that it is back. */
 static enum ulp_status take_back(struct casting *casting) {
     const struct journal_part part = casting_listed(casting);
     struct device_weights *weights = casting->weights;
@@ -103,6 +115,8 @@ static enum ulp_status take_back(struct casting *casting) {
 
     if (!status)
         status = cuda_wait(weights->stream);
+    if (status == ULP_E_NOMEM) /* a kernel that had to be loaded */
+        status = ULP_E_DEVICE;
     return device_status(status, "undoing a cast");
 }
 
@@ -185,6 +199,21 @@ static enum ulp_status check_castable(const struct device_weights *weights) {
     return status;
 }
 
+/* Tensors that the last cast left between two states have masters this time, too. */
+static enum ulp_status check_due(const struct device_weights *weights, const void *const *data) {
+    for (size_t i = 0; weights->cast->torn && i < weights->weights->count; i++) {
+        if (weights->cast->due[i] && !data[i])
+            return fail(ULP_E_POISONED, "the last cast found no memory half-way: cast the same "
+                                        "tensors again, or undo");
+    }
+    return ULP_OK;
+}
+
+static void note_due(const struct device_weights *weights, const void *const *data) {
+    for (size_t i = 0; i < weights->weights->count; i++)
+        weights->cast->due[i] = data[i] != NULL;
+}
+
 enum ulp_status device_cast(struct device_weights *weights, const struct ulp_tensor *masters,
                             size_t count) {
     struct casting casting = {.weights = weights};
@@ -198,12 +227,16 @@ enum ulp_status device_cast(struct device_weights *weights, const struct ulp_ten
         status = device_weights_check(weights);
     if (!status)
         status = masters_match(weights->weights, masters, count, &arena, &data);
+    if (!status)
+        status = check_due(weights, data);
     if (!status) {
         casting.last = weights->cast->listed;
         status = casting_begin(&casting, data);
     }
-    if (!status && casting.elements)
+    if (!status && casting.elements) {
+        note_due(weights, data); /* all that was, and what comes with it */
         status = run_marked(&casting);
+    }
     casting_end(&casting);
     arena_release(&arena);
     return status;
@@ -309,8 +342,10 @@ enum ulp_status device_cast_diff(struct device_weights *weights,
                                  const struct ulp_sink *sink, struct ulp_diff_report *ret_report) {
     struct device_journal *joined = NULL;
     struct device_cast made = {0}, *cast;
-    enum ulp_status status = make_cast(weights);
+    enum ulp_status status = check_castable(weights);
 
+    if (!status)
+        status = make_cast(weights);
     if (!status && weights->cast->torn)
         return fail(ULP_E_POISONED, "the last cast found no memory half-way: cast again, or undo");
     if (!status)

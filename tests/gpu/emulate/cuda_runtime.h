@@ -67,7 +67,8 @@ static inline const char *cudaGetErrorString(cudaError_t) {
 }
 // After so many launches each is refused, as a GPU may; tests set it. UINT_MAX: never.
 extern "C" unsigned emulate_launches_left;
-extern cudaError_t emulate_error; // of a launch that was refused
+extern "C" int emulate_refusal; // how: an error; for lack of memory only one is
+extern cudaError_t emulate_error; // the last one, until somebody asks: a launch, or memory, that was refused
 
 static inline cudaError_t cudaGetLastError() {
     cudaError_t error = emulate_error;
@@ -159,7 +160,7 @@ static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_
 static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
     for (const std::function<void()> &work : exec->work)
         work();
-    return cudaSuccess;
+    return emulate_error;
 }
 static inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph;
@@ -175,7 +176,7 @@ extern "C" size_t emulate_memory_most;
 
 template <typename T> static inline cudaError_t cudaMalloc(T **memory, size_t bytes) {
     if (emulate_memory_most && bytes > emulate_memory_most)
-        return cudaErrorMemoryAllocation;
+        return emulate_error = cudaErrorMemoryAllocation;
     *memory = (T *)aligned_alloc(256, (std::max<size_t>(bytes, 1) + 255) / 256 * 256);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }

@@ -17,6 +17,7 @@ uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 unsigned emulate_launches_left = UINT_MAX;
 cudaError_t emulate_error;
+int emulate_refusal = cudaErrorUnknown;
 cudaGraph_t emulate_capture;
 size_t emulate_memory_most;
 
@@ -192,7 +193,9 @@ void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::functi
     if (emulate_later([=] { emulate_launch(grid, threads, bytes, body); }))
         return;
     if (!emulate_launches_left) {
-        emulate_error = cudaErrorUnknown;
+        emulate_error = (cudaError_t)emulate_refusal;
+        if (emulate_refusal == cudaErrorMemoryAllocation)
+            emulate_launches_left = UINT_MAX; // there is some again
         return;
     }
     if (emulate_launches_left != UINT_MAX)

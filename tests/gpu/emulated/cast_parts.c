@@ -8,9 +8,12 @@
 #include "gpu/cast_portable.h"
 #include "gpu/device_cast.h"
 
+#include <limits.h>
 #include <math.h>
 
 extern size_t emulate_memory_most;
+extern int emulate_refusal;
+#define NO_MEMORY 2 /* cudaErrorMemoryAllocation */
 
 /* ---- rounding ---- */
 
@@ -319,4 +322,105 @@ static void test_no_host_memory(void **unused) {
     assert_memory_equal(now, cast_all, elements * sizeof *now);
 }
 
-TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory)
+/* A kernel that is loaded when it is first launched may find no memory, too. Then what was written before is
+ * put back, or the weights are marked. Nothing is written that nobody knows of. */
+static void test_launches_without_memory(void **unused) {
+    const uint64_t elements = MANY / 4;
+    static uint32_t wide[MANY / 4], wide_before[MANY / 4];
+    enum ulp_status status = ULP_E_NOMEM;
+
+    (void)unused;
+    for (unsigned launches = 0; status; launches++) {
+        struct ulp_tensor tensors[] = {tensor_of("BF16", now, &elements),
+                                       tensor_of("F32", wide, &elements)};
+        struct ulp_tensor masters[] = {tensor_of("F32", masters_of_all, &elements),
+                                       tensor_of("F32", masters_of_all + elements, &elements)};
+        struct device_weights *weights = NULL;
+        uint32_t poisoned = 0;
+
+        fill_all();
+        memcpy(wide, wide_before, sizeof wide);
+        tensors[1].name = masters[1].name = "x";
+        assert_ok(device_weights_new(tensors, 2, &poisoned, NULL, &weights));
+        weights->cast_pool = 1;
+        emulate_memory_most = launches % 2 ? 120000 : 0; /* journals find none either, or do */
+        emulate_refusal = NO_MEMORY;
+        emulate_launches_left = launches / 2;
+        status = device_cast(weights, masters, 2);
+        emulate_memory_most = 0;
+        emulate_refusal = 999;
+        emulate_launches_left = UINT_MAX;
+        if (status && !poisoned) {
+            assert_memory_equal(now, base, elements * sizeof *now);
+            assert_memory_equal(wide, wide_before, sizeof wide);
+        }
+        if (!poisoned && status)
+            assert_ok(device_weights_audit(weights));
+        device_weights_free(weights);
+        assert_true(launches < 1000);
+    }
+    assert_memory_equal(now, cast_all, elements * sizeof *now);
+}
+
+/* A snapshot in the host's memory belongs to somebody else, and tiles have no patches of all tensors. */
+static void test_what_cannot_be_cast(void **unused) {
+    const uint64_t elements = MANY;
+    const struct ulp_tensor tensor = tensor_of("BF16", now, &elements);
+    const struct ulp_region region = {.tensor = "w", .rows = 1, .columns = MANY / 2};
+    const struct ulp_root root = {{7}};
+    struct ulp_weights *snapshot = NULL;
+    struct device_weights *weights = NULL;
+    size_t bytes = 0;
+    const struct ulp_sink sink = {count_bytes, &bytes};
+
+    (void)unused;
+    fill_all();
+    assert_ok(ulp_weights_new(&tensor, 1, NULL, NULL, &snapshot));
+    assert_ok(device_weights_on_host(snapshot, 0, NULL, &weights));
+    assert_fails(device_cast_diff(weights, NULL, &sink, NULL), ULP_E_USAGE, "the host's memory");
+    assert_int_equal(device_cast_commit(weights), ULP_E_USAGE);
+    device_weights_free(weights);
+    ulp_weights_free(snapshot);
+    assert_ok(device_weights_new_tile(&tensor, 1, &region, 1, &root, NULL, NULL, &weights));
+    assert_fails(device_cast_diff(weights, NULL, &sink, NULL), ULP_E_REGIONS, "");
+    assert_int_equal(device_cast_commit(weights), ULP_E_USAGE);
+    assert_memory_equal(&weights->weights->root, &root, sizeof root);
+    device_weights_free(weights);
+    assert_int_equal(bytes, 0);
+}
+
+/* A cast that ended half-way is mended by one of the same tensors, not by one of others. */
+static void test_no_memory_and_other_masters(void **unused) {
+    const uint64_t elements = MANY / 2;
+    struct ulp_tensor tensors[] = {tensor_of("BF16", now, &elements),
+                                   tensor_of("BF16", now + elements, &elements)};
+    struct ulp_tensor masters[] = {tensor_of("F32", masters_of_all, &elements),
+                                   tensor_of("F32", masters_of_all + elements, &elements)};
+    struct device_weights *weights = NULL;
+    uint32_t poisoned = 0;
+
+    (void)unused;
+    fill_all();
+    tensors[1].name = masters[1].name = "x";
+    assert_ok(device_weights_new(tensors, 2, &poisoned, NULL, &weights));
+    weights->cast_pool = 1;
+    emulate_memory_most = 300000;
+    assert_fails(device_cast(weights, masters, 2), ULP_E_NOMEM, "in part");
+    emulate_memory_most = 0;
+    for (size_t i = 0; i < 2; i++) {
+        assert_fails(device_cast(weights, &masters[i], 1), ULP_E_POISONED, "the same tensors");
+        assert_int_equal(poisoned, 1);
+    }
+    assert_ok(device_cast(weights, masters, 2));
+    assert_int_equal(poisoned, 0);
+    assert_memory_equal(now, cast_all, sizeof now);
+    assert_ok(device_cast_undo(weights));
+    assert_memory_equal(now, base, sizeof now);
+    assert_ok(device_cast(weights, &masters[1], 1)); /* nothing is due any more */
+    assert_memory_equal(now, base, sizeof now / 2);
+    assert_memory_equal(now + elements, cast_all + elements, sizeof now / 2);
+    device_weights_free(weights);
+}
+
+TEST_MAIN(test_rounding, test_merging, test_listing, test_no_memory, test_no_host_memory,
+          test_launches_without_memory, test_what_cannot_be_cast, test_no_memory_and_other_masters)

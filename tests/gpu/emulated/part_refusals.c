@@ -5,6 +5,7 @@
 #include "tests/patch/tile_state.h"
 
 #include "gpu/device_diff.h"
+#include "gpu/device_second.h"
 
 static const struct form forms[] = {
     {"a", "BF16", {24, 64}, 2, 0}, {"b", "F32", {6, 48}, 2, 0}, {"c", "F8_E4M3", {64}, 1, 0}};
@@ -269,6 +270,37 @@ static void test_parts_that_do_not_fit(void **unused) {
     world_free(&world);
 }
 
+/* What was prepared or committed by regions before a second state came knows nothing of it. */
+static void test_parts_before_a_second_state(void **unused) {
+    struct world world = world_make(forms, COUNT(forms), rules, 3, NULL);
+    const struct ulp_patch *parts[TILES_MAX + 1];
+    const size_t count = world_parts(&world, parts);
+
+    (void)unused;
+    for (int committed = 0; committed < 2; committed++) {
+        const struct state *at = committed ? &world.next : &world.base;
+        struct on_device sets[2] = {device_copy(&world.base, 0), device_copy(&world.base, 0)};
+        struct device_weights *weights = device_weights_of(&sets[0]);
+        struct device_apply *apply = NULL;
+
+        assert_ok(device_apply_prepare_parts(weights, parts, count, NULL, NULL, &apply));
+        if (committed)
+            assert_ok(device_apply_commit(apply, NULL));
+        assert_ok(device_second_attach(weights, sets[1].tensors, sets[1].count, NULL));
+        assert_fails(committed ? device_apply_undo(apply) : device_apply_commit(apply, NULL),
+                     ULP_E_REGIONS, "take whole ones");
+        assert_int_equal(weights->second->front, 0);
+        assert_on_device(&sets[0], at);
+        assert_on_device(&sets[1], at);
+        assert_ok(device_weights_audit(weights));
+        device_apply_free(apply);
+        device_weights_free(weights);
+        device_release(&sets[0]);
+        device_release(&sets[1]);
+    }
+    world_free(&world);
+}
+
 /* ---- encoders ---- */
 
 static size_t encoders_kept(const struct device_weights *weights) {
@@ -419,4 +451,4 @@ static void test_no_memory(void **unused) {
 
 TEST_MAIN(test_other_patches, test_bits_of_held_weights, test_tiles_that_cannot_be,
           test_regions_that_cannot_be, test_a_region_not_held, test_parts_that_do_not_fit,
-          test_kept_encoders, test_a_band_alone, test_no_memory)
+          test_parts_before_a_second_state, test_kept_encoders, test_a_band_alone, test_no_memory)

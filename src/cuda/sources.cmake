@@ -16,6 +16,7 @@ set(cuda_sources
     encode_segment.cu
     encode_sort.cu
     encoder.cu
+    encoder_waves.cu
     gather_blocks.cu
     journal.cu
     list_changes.cu

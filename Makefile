@@ -57,7 +57,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each
 gpu-check: ## GPU tests; exit code 77 on a machine without a GPU
 	@tools/gpu-check
 
-gpu-sanitize: ## decoding on a GPU under compute-sanitizer: memory and races, with little data
+gpu-sanitize: ## kernels on a GPU under compute-sanitizer: memory and races, with little data
 	@tools/gpu-check sanitize
 
 gpu-bench: ## diff, encode, decode, apply and digest on a GPU beside the limits of its memory

@@ -150,7 +150,7 @@ ULP_API enum ulp_status ulp_cuda_apply_prepare(struct ulp_cuda_weights *weights,
                                                const struct ulp_apply_options *options,
                                                struct ulp_cuda_apply **ret_apply);
 
-/* As ulp_apply_prepare_parts(). */
+/* As ulp_apply_prepare_parts(). Two states take whole patches alone: ULP_E_REGIONS. */
 ULP_API enum ulp_status ulp_cuda_apply_prepare_parts(struct ulp_cuda_weights *weights,
                                                      const struct ulp_patch *const *parts,
                                                      size_t count, const struct ulp_root *child,
@@ -194,7 +194,8 @@ ULP_API enum ulp_status ulp_cuda_apply(struct ulp_cuda_weights *weights,
  * Rounding is to nearest, ties to even; a NaN becomes 0x7fff. That is what CUDA's conversions do on a
  * GPU, and so what a cast of a framework there gives.
  *
- * ULP_E_LAYOUT for masters that do not fit. ULP_E_NOMEM when there is no room for what elements were:
+ * ULP_E_LAYOUT for masters that do not fit; ULP_E_REGIONS for a tile; ULP_E_USAGE for a snapshot in the
+ * host's memory and where there are two states. ULP_E_NOMEM when there is no room for what elements were:
  * then nothing is lost, but the weights may be cast in part, and are marked as poisoned until a cast
  * of the same tensors (and perhaps of others) succeeds or ulp_cuda_cast_undo() does; ULP_E_POISONED for
  * one that leaves some of them out.

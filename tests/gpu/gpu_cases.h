@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+/* A scale of 0: as small as 1, without the cases that take long; for sanitizers. */
 void encode_cases(uint64_t scale);
 
 /* Two states of which one is in use. */

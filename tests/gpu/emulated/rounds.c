@@ -118,8 +118,49 @@ static void test_refused(void **unused) {
     state_free(&next);
 }
 
+/* ---- graphs ---- */
+
+static void compare_refused(struct device_weights *weights, const struct on_device *new) {
+    struct bytes got = {0};
+
+    emulate_launches_left = 0;
+    assert_int_equal(compare(weights, new, &got), ULP_E_DEVICE);
+    emulate_launches_left = UINT_MAX;
+    bytes_free(&got);
+}
+
+/* What is run again and again becomes a graph; one that a kernel is missing from is never run. */
+static void test_refused_in_a_graph(void **unused) {
+    static const struct form forms[] = {{"a", "BF16", {901}, 1, 0}};
+    struct state old = state_make(forms, COUNT(forms), 0), next = state_copy(&old);
+    struct on_device from = device_copy(&old, 0);
+    struct device_weights *weights = device_weights_of(&from);
+
+    (void)unused;
+    for (int run = 0; run < 5; run++) {
+        struct bytes expected, got = {0};
+        struct on_device to;
+
+        state_step(&next, 30);
+        to = device_copy(&next, 0);
+        expected = patch_between(&old, &next, NULL);
+        compare_refused(weights, &to);
+        compare_refused(weights, &to); /* as a graph */
+        assert_ok(compare(weights, &to, &got));
+        assert_same_bytes(&got, &expected);
+        bytes_free(&got);
+        bytes_free(&expected);
+        device_release(&to);
+    }
+    device_weights_free(weights);
+    device_release(&from);
+    state_free(&old);
+    state_free(&next);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_refused_in_a_graph)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,8 @@ enum ulp_status cuda_encoder_finish(cuda_encoder *encoder, cuda_segment_report *
     *ret_output = encoder->output.data;
     if (!status)
         remember(encoder, ret_reports);
+    else
+        cudaStreamSynchronize(encoder->memory[0].stream); // of what is done again the caller's knows nothing
     return status;
 }
 

@@ -266,9 +266,11 @@ static bool make_graph(cuda_encoder *encoder, const std::vector<WaveRange> &rang
     if (cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
         return false;
     enqueue_waves(encoder, ranges, waves, origin);
+    const bool whole = cudaGetLastError() == cudaSuccess; // a launch that was refused is missing, and ends no capture
+
     if (cudaStreamEndCapture(origin, &graph) != cudaSuccess)
         return false;
-    bool made = cudaGraphInstantiate(&encoder->graph, graph, 0) == cudaSuccess;
+    bool made = whole && cudaGraphInstantiate(&encoder->graph, graph, 0) == cudaSuccess;
 
     cudaGraphDestroy(graph);
     return made;

@@ -104,6 +104,8 @@ void windows_stop(struct windows *windows) {
         if (windows->window[i].encoder)
             (void)cuda_wait(windows->window[i].stream);
     }
+    if (windows->aside)
+        (void)cuda_wait(windows->aside);
 }
 
 size_t windows_bytes(const struct windows *windows) {

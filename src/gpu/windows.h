@@ -47,7 +47,7 @@ struct windows {
     bool *pinned;     /* the snapshot's tensors, if they are the host's */
     size_t bytes;     /* of each window; no chunk has more */
     struct room sums; /* of all pieces, on the device */
-    void *aside;      /* a stream that goes in front of the windows\' */
+    void *aside;      /* a stream that goes in front of the windows' */
     struct window window[WINDOWS];
 };
 
@@ -83,7 +83,8 @@ enum ulp_status window_open(struct windows *windows, struct window *window, size
 enum ulp_status window_finish(struct window *window, struct cuda_segment_report *ret_reports,
                               const uint8_t **ret_output);
 
-/* Waits for all that are under way, whatever becomes of it: nothing reads the snapshot any more. */
+/* Waits for all that are under way, and for what is made of them, whatever becomes of it: nothing reads the
+ * snapshot any more, or writes to memory that is kept for others. */
 void windows_stop(struct windows *windows);
 
 /* Device memory that they hold. */

@@ -190,9 +190,9 @@ bool emulate_is_pinned(const void *memory) {
 }
 
 void emulate_launch(dim3 grid, unsigned threads, size_t bytes, const std::function<void()> &body) {
-    if (emulate_later([=] { emulate_launch(grid, threads, bytes, body); }))
+    if (emulate_launches_left && emulate_later([=] { emulate_launch(grid, threads, bytes, body); }))
         return;
-    if (!emulate_launches_left) {
+    if (!emulate_launches_left) { // which ends no capture
         emulate_error = (cudaError_t)emulate_refusal;
         if (emulate_refusal == cudaErrorMemoryAllocation)
             emulate_launches_left = UINT_MAX; // there is some again

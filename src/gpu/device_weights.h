@@ -2,8 +2,9 @@
 /*
  * A whole state, or a tile of one, in device memory with the sums of its pieces, as struct ulp_weights
  * is one in the host's; or such a one in the host's, for comparing it with another on the device. The
- * memory belongs to the caller. One thread at a time uses a handle, and everything that
- * it enqueues goes to the one stream that it was made with.
+ * memory belongs to the caller. One thread at a time uses a handle. What it enqueues goes to the stream
+ * that it was made with, or begins when that has come to an end (gpu/windows.h), and all of it is done
+ * when a call returns.
  */
 #ifndef GPU_DEVICE_WEIGHTS_H
 #define GPU_DEVICE_WEIGHTS_H

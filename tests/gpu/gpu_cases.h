@@ -19,7 +19,7 @@ void second_cases(uint64_t scale);
 /* The same from a snapshot in the host's memory. */
 void host_cases(uint64_t scale);
 
-/* Partial patches and tiles. */
+/* Partial patches and tiles; 0 as above. */
 void part_cases(uint64_t scale);
 
 /* The same where pieces of 2^24 elements end within a region. */

@@ -25,7 +25,7 @@ void part_cases(uint64_t scale);
 /* The same where pieces of 2^24 elements end within a region. */
 void part_piece_cases(void);
 
-/* Patches at the cast. */
+/* Patches at the cast; 0 as above. */
 void cast_cases(uint64_t scale);
 
 /* The recorded runs of tests/trace. */

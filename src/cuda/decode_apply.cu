@@ -6,6 +6,7 @@
 
 #include "cuda/device.cuh"
 #include "cuda/element.cuh"
+#include "cuda/memory.h"
 #include "cuda/order.cuh"
 #include "cuda/place.cuh"
 #include "cuda/status.cuh"
@@ -14,10 +15,6 @@
 #define IN_FLIGHT 8u // elements that a thread asks for before it uses the first
 
 // ---- writing ----
-
-__global__ static void set_word(volatile uint32_t *word, uint32_t value) {
-    *word = value;
-}
 
 template <unsigned WIDTH>
 __global__ static void __launch_bounds__(THREADS)
@@ -89,13 +86,15 @@ extern "C" enum ulp_status cuda_decode_swap(const struct cuda_decode *decode, ui
     static void (*const in_places[])(struct cuda_decode, struct decode_range) = {
         swap_places<1>, swap_places<2>, swap_places<4>, swap_places<8>};
 
-    launch(set_word, 1, 1, 0, (cudaStream_t)stream, poisoned, 1u);
+    enum ulp_status status = cuda_set_word(poisoned, 1, stream);
+
+    if (status)
+        return status;
     for (uint32_t w = 0; w < DECODE_WIDTHS; w++)
         launch((decode->places ? in_places : kernels)[w], decode->ranges[w].all, THREADS, 0,
                (cudaStream_t)stream, *decode, decode->ranges[w]);
-    if (cudaPeekAtLastError() == cudaSuccess) // else it stays: something may have been written
-        launch(set_word, 1, 1, 0, (cudaStream_t)stream, poisoned, 0u);
-    return cuda_status(cudaGetLastError());
+    status = cuda_status(cudaGetLastError()); // then it stays: something may have been written
+    return status ? status : cuda_set_word(poisoned, 0, stream);
 }
 
 // ---- remembering ----

@@ -97,13 +97,3 @@ extern "C" enum ulp_status cuda_second_write(const struct cuda_decode *decode, c
 
     return launch_widths(kernels, decode, from, to, stream);
 }
-
-// Kernels of a stream follow each other, and what one wrote is there for all when the next begins.
-__global__ static void show(volatile uint32_t *word, uint32_t number) {
-    *word = number;
-}
-
-extern "C" enum ulp_status cuda_second_show(uint32_t *word, uint32_t number, void *stream) {
-    launch(show, 1, 1, 0, (cudaStream_t)stream, word, number);
-    return cuda_status(cudaGetLastError());
-}

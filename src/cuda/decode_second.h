@@ -23,10 +23,6 @@ enum ulp_status cuda_second_catch_up(const struct cuda_decode *list, const struc
 enum ulp_status cuda_second_write(const struct cuda_decode *decode, const struct cuda_block *from,
                                   const struct cuda_block *to, void *stream);
 
-/* The word becomes `number` when all that was enqueued before is done, and in one go: others may be
- * looking at it. It stays when something before it fails. */
-enum ulp_status cuda_second_show(uint32_t *word, uint32_t number, void *stream);
-
 #ifdef __cplusplus
 }
 #endif

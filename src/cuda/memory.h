@@ -39,7 +39,8 @@ enum ulp_status cuda_copy_in(void *device, const void *host, size_t bytes, void 
 enum ulp_status cuda_copy_out(void *host, const void *device, size_t bytes, void *stream);
 enum ulp_status cuda_clear(void *device, size_t bytes, void *stream);
 
-/* Stored by the device: whoever shares the word sees it before what is enqueued behind it begins. */
+/* Stored by the device, in one go, when all that was enqueued before is done: whoever shares the word
+ * sees it before what is enqueued behind it begins. It stays when something before it fails. */
 enum ulp_status cuda_set_word(uint32_t *word, uint32_t value, void *stream);
 
 /* Waits until everything on the stream is done, and tells of the faults of all of it. */

@@ -19,7 +19,7 @@
 #include "cuda/place.h"
 
 /* Grows with every change of the list or of a structure in it: both sides must be of one build. */
-#define CUDA_TABLE_VERSION 4u
+#define CUDA_TABLE_VERSION 5u
 #define CUDA_TABLE_FUNCTION "ulpsync_cuda_table"
 
 /* clang-format off */
@@ -57,7 +57,6 @@
       const struct cuda_block *to, void *stream), (list, from, to, stream), return)                                     \
     X(enum ulp_status, second_write, (const struct cuda_decode *decode, const struct cuda_block *from,                  \
       const struct cuda_block *to, void *stream), (decode, from, to, stream), return)                                   \
-    X(enum ulp_status, second_show, (uint32_t *word, uint32_t number, void *stream), (word, number, stream), return)    \
     X(enum ulp_status, decode_sums, (const struct cuda_decode *decode, void *stream), (decode, stream), return)         \
     X(enum ulp_status, pack_blocks, (const struct cuda_plan *plan, const struct cuda_place *places, uint32_t next,      \
       void *stream), (plan, places, next, stream), return)                                                              \

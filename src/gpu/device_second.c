@@ -231,7 +231,7 @@ static enum ulp_status show_and_wait(const struct device_weights *weights) {
     enum ulp_status status = ULP_OK;
 
     if (second->shown)
-        status = cuda_second_show(second->shown, 1 - second->front, weights->stream);
+        status = cuda_set_word(second->shown, 1 - second->front, weights->stream);
     return status ? status : cuda_wait(weights->stream);
 }
 

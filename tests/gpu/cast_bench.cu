@@ -5,19 +5,8 @@
 
 #include "cast_bench.h"
 
+#include "bench_weights.cuh"
 #include "cuda/round.h"
-
-__device__ static uint64_t scramble(uint64_t x) {
-    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-    return x ^ x >> 33;
-}
-
-__device__ static float normal(uint64_t random) {
-    float u = ((float)(random >> 40) + 1) * 5.9604645e-8f, v = (float)(random & 0xffffff) * 5.9604645e-8f;
-
-    return sqrtf(-2 * logf(u)) * cospif(2 * v);
-}
 
 __global__ static void make_masters(float *masters, uint16_t *weights, uint16_t *snapshot, size_t count) {
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {

@@ -274,7 +274,7 @@ static void check_fault() {
     must(cudaMallocHost((void **)&front, sizeof *front), "allocating");
     *poisoned = *front = 0;
     cuda_decode_swap(&decode, poisoned, nullptr);
-    cuda_second_show(front, 1, nullptr); // behind the fault, so never
+    cuda_set_word(front, 1, nullptr); // behind the fault, so never
     if (cudaDeviceSynchronize() == cudaSuccess || *(volatile uint32_t *)poisoned != 1)
         must(cudaErrorUnknown, "a fault while writing does not leave the weights marked");
     if (*(volatile uint32_t *)front)

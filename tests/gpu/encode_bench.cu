@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diff and encode, stage by stage, beside a bare compare of the same memory in the same run.
+#include "bench_weights.cuh"
 #include "gpu_bench.cuh"
 
 #include "cuda/encode.cuh"
 #include "cuda/encode.h"
+#include "cuda/round.h"
 
 #include <cmath>
 #include <cstdio>
@@ -11,22 +13,8 @@
 
 // ---- weights: normally distributed, and a step of Adam at a small learning rate ----
 
-__device__ static uint64_t scramble(uint64_t x) {
-    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-    return x ^ x >> 33;
-}
-
-__device__ static float normal(uint64_t random) {
-    float u = ((float)(random >> 40) + 1) * 5.9604645e-8f, v = (float)(random & 0xffffff) * 5.9604645e-8f;
-
-    return sqrtf(-2 * logf(u)) * cospif(2 * v);
-}
-
 __device__ static uint16_t to_bf16(float x) {
-    uint32_t bits = __float_as_uint(x);
-
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    return round_to_bf16(__float_as_uint(x));
 }
 
 // With FP32 masters each weight moves a little, and the small ones by an ulp; weights that are kept in

@@ -25,11 +25,7 @@
 static uint64_t random_state;
 
 static uint64_t next_random(void) {
-    uint64_t x = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    return random_after(&random_state);
 }
 
 /* ---- states ---- */

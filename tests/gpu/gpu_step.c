@@ -33,6 +33,14 @@ void *must_alloc(size_t bytes) {
     return memory;
 }
 
+uint64_t random_after(uint64_t *state) {
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
 /* ---- the same on the device, `shift` bytes off the alignment ---- */
 
 struct uploaded upload(const struct ulp_tensor *tensors, size_t count, size_t shift) {

@@ -15,6 +15,9 @@ void must(enum ulp_status status, const char *doing);
 void must_hold(bool holds, const char *what, const char *name, size_t where);
 void *must_alloc(size_t bytes); /* zeroed */
 
+/* The next of a series of numbers. */
+uint64_t random_after(uint64_t *state);
+
 /* Tensors in device memory. */
 struct uploaded {
     struct ulp_tensor *tensors;

@@ -24,10 +24,8 @@ static const char *const name = "two states";
 
 static uint64_t next_random(void) {
     static uint64_t state = 7;
-    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15);
 
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    return x ^ (x >> 31);
+    return random_after(&state);
 }
 
 /* ---- versions in the host's memory ---- */

@@ -6,6 +6,7 @@
 #include "cuda/decode.h"
 #include "cuda/decode_second.h"
 #include "cuda/digest_blocks.h"
+#include "cuda/memory.h"
 #include "tests/gpu/device_state.h"
 
 #include "tests/gpu/gpu_bench.cuh"
